@@ -1,0 +1,1 @@
+"""The commands of `eaco-opt`, one file each."""
