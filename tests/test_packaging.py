@@ -1,0 +1,80 @@
+"""What ships: the package list of `pyproject.toml`, and the wheel that comes of it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LISTED: list[str] = PROJECT["tool"]["setuptools"]["packages"]
+TOPS = sorted({name.split(".")[0] for name in LISTED})
+
+
+def test_listed_packages_are_those_on_disk() -> None:
+    """The explicit list names every folder with Python files or package data, and nothing else."""
+    on_disk = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for top in TOPS
+        for path in (ROOT / top).rglob("*")
+        if path.suffix in (".py", ".json", ".csv") and "__pycache__" not in path.parts
+    }
+    assert sorted(LISTED) == sorted(on_disk)
+    assert len(LISTED) == len(set(LISTED))
+
+
+def test_every_package_is_one_and_says_what_it_holds() -> None:
+    """Each listed package has an `__init__.py` that opens with a docstring."""
+    for name in LISTED:
+        init = ROOT.joinpath(*name.split("."), "__init__.py")
+        assert init.is_file(), f"{name} has no __init__.py"
+        first = init.read_text(encoding="utf-8").lstrip()
+        assert first.startswith(('"""', 'r"""')), f"{name}/__init__.py does not open with a docstring"
+
+
+@pytest.fixture(scope="module")
+def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Names of the files in a wheel built from a copy of the tree (a build leaves folders behind)."""
+    tmp = tmp_path_factory.mktemp("wheel")
+    source = tmp / "source"
+    for top in [*TOPS, "tests"]:
+        shutil.copytree(ROOT / top, source / top, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in ROOT.iterdir():
+        if path.is_file() and path.suffix in ("", ".md", ".toml", ".cff"):
+            shutil.copy2(path, source / path.name)
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation"]
+    done = subprocess.run([*pip, "-w", str(tmp), str(source)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp.glob("*.whl")
+    assert wheel.name.startswith("eaco_opt-")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def test_wheel_holds_every_module_and_data_file(wheel_names: list[str]) -> None:
+    """All modules, type markers, JSON schemas and data tables on disk are in the wheel."""
+    wanted = {
+        path.relative_to(ROOT).as_posix()
+        for top in TOPS
+        for path in (ROOT / top).rglob("*")
+        if path.suffix in (".py", ".typed", ".json", ".csv") and "__pycache__" not in path.parts
+    }
+    assert wanted <= set(wheel_names), sorted(wanted - set(wheel_names))
+    assert {f"{top}/py.typed" for top in TOPS} <= set(wheel_names)
+
+
+def test_wheel_holds_nothing_else(wheel_names: list[str]) -> None:
+    """No tests, no tools, no stray file: only the listed packages and the metadata, with the licence."""
+    for name in wheel_names:
+        folder = name.rpartition("/")[0]
+        assert folder.replace("/", ".") in LISTED or folder.partition("/")[0].endswith(".dist-info"), name
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel_names)
+    entry_points = [name for name in wheel_names if name.endswith("entry_points.txt")]
+    assert len(entry_points) == 1
