@@ -1,0 +1,631 @@
+"""The physics of docs/model.md section 2 as compiled code.
+
+One state machine serves `evaluate`, the simulator and the solvers: jobs are placed on
+GPUs and removed from them at given times; between two changes of a node every speed
+and power is constant. A change touches only the nodes it concerns; the jobs on them get
+new speeds, and the time at which each reaches its next target is kept in a heap.
+
+The functions take three named tuples of arrays: ``View`` (the instance), ``Sets`` (the
+table of job sets, see :mod:`eaco_opt.sets`) and ``State``. A set that was never met is
+reported as a code (`MISSING`), filled in by Python, and the call repeated.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._jit import jit
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+OK, MISSING, TOO_WIDE = 0, 1, 2
+"""Return codes of `place` and `run`."""
+
+# Rows of State.energy [J], without PUE, and of other integrals over time.
+SERVER, STANDING, DYNAMIC, MODELLED_SETS, MODELLED_POWER, NODE_S, LOAD_S, GPU_S, THRESHOLD_S, WAKE_J, WAKE_S, SLEEP_J = (
+    range(12)
+)
+# Entries of State.counter.
+(
+    ACTIVE,
+    PEAK,
+    PHYSICAL,
+    THRESHOLD,
+    WAKE_BAD,
+    HEAP,
+    MISS_SET,
+    MISS_CLASS,
+    NEXT,
+    STAMP,
+    PROBLEMS,
+    COUNTERS,
+) = range(12)
+# Columns of State.node_f.
+N_SERVER, N_STANDING, N_DYNAMIC, N_TIME, N_LOAD, N_USED, N_ABOVE, N_BEGIN, N_END = range(9)
+# Columns of State.node_i.
+I_SLOTS, I_MODELLED_SETS, I_MODELLED_POWER, I_WAKE_OPEN = range(4)
+PROBLEM_ROOM = 16
+
+
+class View(NamedTuple):
+    """The instance: arrays of :class:`eaco_opt.arrays.ArrayView`."""
+
+    release: FloatArray
+    epochs: FloatArray
+    job_class: IntArray
+    offset: IntArray
+    util: FloatArray
+    cpu: FloatArray
+    tau: FloatArray
+    node_type: IntArray
+    first_gpu: IntArray
+    gpu_node: IntArray
+    types: FloatArray
+
+
+class Sets(NamedTuple):
+    """The table of sets: arrays of :class:`eaco_opt.sets.SetTable`."""
+
+    count: IntArray
+    kind_set: IntArray
+    members: IntArray
+    without: IntArray
+    sigma: FloatArray
+    load: FloatArray
+    dynamic: FloatArray
+    measured: FloatArray
+    physical: IntArray
+    threshold: NDArray[np.bool_]
+    u_need: FloatArray
+    hash_keys: IntArray
+    hash_values: IntArray
+    classes: int
+
+
+class State(NamedTuple):
+    """What changes: who is where, progress, speeds, and integrals over time."""
+
+    gpu_set: IntArray
+    resident: IntArray
+    job_gpu: IntArray
+    progress: FloatArray
+    speed: FloatArray
+    since: FloatArray
+    began: FloatArray
+    target: FloatArray
+    due: FloatArray
+    fixed_end: FloatArray
+    running: NDArray[np.bool_]
+    stamp: IntArray
+    heap: IntArray
+    heap_at: IntArray
+    node_f: FloatArray
+    node_i: IntArray
+    job_energy: FloatArray
+    total: FloatArray
+    counter: IntArray
+    problem: FloatArray
+    peak_u: FloatArray
+
+
+@jit
+def child(sets: Sets, parent: int, cls: int) -> int:
+    """Return the set with one more member of a class, -1 if it was never met."""
+    key = parent * sets.classes + cls
+    mask = len(sets.hash_keys) - 1
+    slot = ((key * 0x9E3779B1) & 0xFFFFFFFF) & mask
+    while sets.hash_keys[slot] >= 0:
+        if sets.hash_keys[slot] == key:
+            return int(sets.hash_values[slot])
+        slot = (slot + 1) & mask
+    return -1
+
+
+@jit
+def _up(state: State, at: int) -> None:
+    heap, place, due = state.heap, state.heap_at, state.due
+    j = heap[at]
+    key = due[j]
+    while at > 0:
+        parent = (at - 1) >> 1
+        k = heap[parent]
+        if due[k] < key or (due[k] == key and k < j):
+            break
+        heap[at] = k
+        place[k] = at
+        at = parent
+    heap[at] = j
+    place[j] = at
+
+
+@jit
+def _down(state: State, at: int) -> None:
+    heap, place, due = state.heap, state.heap_at, state.due
+    n = state.counter[HEAP]
+    j = heap[at]
+    key = due[j]
+    while True:
+        c = 2 * at + 1
+        if c >= n:
+            break
+        k = heap[c]
+        if c + 1 < n:
+            k2 = heap[c + 1]
+            if due[k2] < due[k] or (due[k2] == due[k] and k2 < k):
+                c += 1
+                k = k2
+        if key < due[k] or (key == due[k] and j < k):
+            break
+        heap[at] = k
+        place[k] = at
+        at = c
+    heap[at] = j
+    place[j] = at
+
+
+@jit
+def _push(state: State, j: int) -> None:
+    at = state.counter[HEAP]
+    state.counter[HEAP] = at + 1
+    state.heap[at] = j
+    state.heap_at[j] = at
+    _up(state, at)
+
+
+@jit
+def _pop(state: State, j: int) -> None:
+    n = state.counter[HEAP] - 1
+    state.counter[HEAP] = n
+    at = state.heap_at[j]
+    state.heap_at[j] = -1
+    last = state.heap[n]
+    if last != j:
+        state.heap[at] = last
+        state.heap_at[last] = at
+        _up(state, at)
+        _down(state, state.heap_at[last])
+
+
+@jit
+def _same(view: View, sets: Sets, state: State, a: int, b: int) -> bool:
+    """Tell whether two GPUs of a node host the same jobs (in the same order)."""
+    if state.gpu_set[a] != state.gpu_set[b]:
+        return False
+    for i in range(sets.count[state.gpu_set[a]]):
+        if state.resident[a, i] != state.resident[b, i]:
+            return False
+    return True
+
+
+@jit
+def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
+    """Add the energy of node ``n`` since its last change, in total and by job (equation 5)."""
+    nf = state.node_f
+    dt = t - nf[n, N_TIME]
+    nf[n, N_TIME] = t
+    slots = state.node_i[n, I_SLOTS]
+    if dt <= 0.0 or slots == 0:
+        return
+    server, standing, dynamic = nf[n, N_SERVER], nf[n, N_STANDING], nf[n, N_DYNAMIC]
+    total = state.total
+    total[SERVER] += server * dt
+    total[STANDING] += standing * dt
+    total[DYNAMIC] += dynamic * dt
+    power = server + standing + dynamic
+    if state.node_i[n, I_MODELLED_SETS]:
+        total[MODELLED_SETS] += power * dt
+    if state.node_i[n, I_MODELLED_POWER]:
+        total[MODELLED_POWER] += power * dt
+    total[NODE_S] += dt
+    total[LOAD_S] += nf[n, N_LOAD] * dt
+    total[GPU_S] += nf[n, N_USED] * dt
+    total[THRESHOLD_S] += nf[n, N_ABOVE] * dt
+    if state.node_i[n, I_WAKE_OPEN]:
+        state.node_i[n, I_WAKE_OPEN] = 0
+        state.counter[WAKE_BAD] += 1
+    node_type = view.node_type[n]
+    per_gpu = view.types[node_type, 4]
+    first, last = view.first_gpu[n], view.first_gpu[n + 1]
+    used = nf[n, N_USED]
+    common = (server + per_gpu * ((last - first) - used)) / slots
+    gpu = first
+    while gpu < last:
+        end = gpu + 1
+        while end < last and _same(view, sets, state, gpu, end):
+            end += 1
+        s = state.gpu_set[gpu]
+        k = sets.count[s]
+        if k > 0:
+            run = (end - gpu) * dt
+            weight = 0.0
+            for i in range(k):
+                weight += view.util[state.resident[gpu, i]]
+            for i in range(k):
+                j = state.resident[gpu, i]
+                share = view.util[j] / weight if weight > 0.0 else 1.0 / k
+                state.job_energy[j] += run * (common + per_gpu / k + sets.dynamic[s, node_type] * share)
+        gpu = end
+
+
+@jit
+def settle_job(state: State, j: int, t: float) -> None:
+    """Add the progress of job ``j`` since its last change of speed."""
+    state.progress[j] += state.speed[j] * (t - state.since[j])
+    state.since[j] = t
+
+
+@jit
+def member_sigma(sets: Sets, sigma: FloatArray, s: int, cls: int) -> float:
+    """Return the slowdown of a member of class ``cls`` in set ``s``, from table ``sigma``."""
+    for i in range(sets.count[s]):
+        if sets.members[s, i] == cls:
+            return float(sigma[s, i])
+    return 1.0
+
+
+@jit
+def _due(state: State, j: int, t: float, slot: float) -> float:
+    """Return when job ``j`` reaches its target; with slots, the end of that slot."""
+    if not np.isnan(state.fixed_end[j]):
+        return state.fixed_end[j]
+    if state.speed[j] <= 0.0:
+        return np.inf
+    target = state.target[j]
+    if slot > 0.0:
+        left = target * (1.0 - 1e-9) - state.progress[j]
+        if left <= 0.0:
+            return t
+        k = np.ceil((t + left / state.speed[j]) / slot)
+        return max(k, np.floor(t / slot + 0.5) + 1.0) * slot
+    return t + max(0.0, target - state.progress[j]) / state.speed[j]
+
+
+@jit
+def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: float) -> None:
+    """Work out powers of node ``n``, and speeds and due times of the jobs on it, from ``t`` on."""
+    node_type = view.node_type[n]
+    types = view.types
+    first, last = view.first_gpu[n], view.first_gpu[n + 1]
+    state.counter[STAMP] += 1
+    stamp = state.counter[STAMP]
+    cpu = 0.0
+    dynamic = 0.0
+    used = 0.0
+    above = 0.0
+    load = 0.0
+    slots = 0
+    modelled = 0
+    uniform = True
+    gpu = first
+    while gpu < last:
+        end = gpu + 1
+        while end < last and _same(view, sets, state, gpu, end):
+            end += 1
+        s = state.gpu_set[gpu]
+        k = sets.count[s]
+        run = end - gpu
+        if sets.kind_set[s] != sets.kind_set[state.gpu_set[first]]:
+            uniform = False
+        if k > 0:
+            used += run
+            slots += run * k
+            dynamic += run * sets.dynamic[s, node_type]
+            load += run * min(1.0, sets.load[s])
+            if sets.threshold[s]:
+                above += run
+            if np.isnan(sets.measured[s, node_type]):
+                modelled = 1
+            for i in range(k):
+                j = state.resident[gpu, i]
+                cpu += run * view.cpu[j]
+                if state.stamp[j] != stamp:
+                    state.stamp[j] = stamp
+                    settle_job(state, j, t)
+                    worst = 0.0
+                    before = -1
+                    cls = view.job_class[j]
+                    for p in range(view.offset[j], view.offset[j + 1]):
+                        s2 = state.gpu_set[state.job_gpu[p]]
+                        if s2 != before:
+                            before = s2
+                            worst = max(worst, member_sigma(sets, sets.sigma, s2, cls))
+                    # The node type of a multi-node job is the same for all its nodes.
+                    state.speed[j] = 1.0 / (view.tau[j, node_type] * worst)
+                    state.due[j] = _due(state, j, t, slot)
+                    at = state.heap_at[j]
+                    if at >= 0:
+                        _up(state, at)
+                        _down(state, state.heap_at[j])
+        gpu = end
+    size = last - first
+    cpu = min(1.0, cpu / size)
+    nf = state.node_f
+    standing = size * types[node_type, 4]
+    server = types[node_type, 1]
+    if cpu > 0.0:
+        server += types[node_type, 2] * (2.0 * cpu - cpu ** types[node_type, 3])
+    looked_up = False
+    if uniform and used == size and types[node_type, 5] > 0.0:
+        measured = sets.measured[state.gpu_set[first], node_type]
+        if not np.isnan(measured):
+            looked_up = True
+            server = measured - standing - dynamic
+    nf[n, N_SERVER] = server
+    nf[n, N_STANDING] = standing
+    nf[n, N_DYNAMIC] = dynamic
+    nf[n, N_LOAD] = load
+    nf[n, N_USED] = used
+    nf[n, N_ABOVE] = above
+    state.node_i[n, I_SLOTS] = slots
+    state.node_i[n, I_MODELLED_SETS] = modelled
+    state.node_i[n, I_MODELLED_POWER] = 0 if looked_up else 1
+
+
+@jit
+def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None:
+    """Begin a busy period of node ``n``: count it, pay for its wake-up."""
+    nf = state.node_f
+    resumed = nf[n, N_BEGIN] >= 0.0 and t - nf[n, N_END] <= 1e-6 + 1e-9 * t
+    state.counter[ACTIVE] += 1
+    state.counter[PEAK] = max(state.counter[PEAK], state.counter[ACTIVE])
+    if resumed:
+        return
+    node_type = view.node_type[n]
+    wake = view.types[node_type, 7]
+    begin = max(t - wake, max(nf[n, N_END], 0.0))
+    empty = view.types[node_type, 1] + view.types[node_type, 4] * view.types[node_type, 0]
+    span = max(0.0, t - begin)
+    state.total[WAKE_J] += empty * span + view.types[node_type, 8]
+    state.total[WAKE_S] += span
+    # The node slept from its last end to the beginning of the wake-up.
+    state.total[SLEEP_J] += view.types[node_type, 6] * max(0.0, begin - max(nf[n, N_END], 0.0))
+    nf[n, N_BEGIN] = t
+    state.node_i[n, I_WAKE_OPEN] = 0 if (ready or wake <= 0.0) else 1
+
+
+@jit
+def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> int:
+    """Start job ``j`` at ``t`` on the GPUs listed for it in ``state.job_gpu``.
+
+    Returns `OK`, `MISSING` (nothing was changed; ``counter`` names set and class) or
+    `TOO_WIDE` (nothing was changed; a GPU holds the most jobs supported already).
+    """
+    cls = view.job_class[j]
+    low, high = view.offset[j], view.offset[j + 1]
+    before = -1
+    for p in range(low, high):
+        s = state.gpu_set[state.job_gpu[p]]
+        if s != before:
+            before = s
+            if sets.count[s] >= sets.members.shape[1]:
+                return TOO_WIDE
+            if child(sets, s, cls) < 0:
+                state.counter[MISS_SET] = s
+                state.counter[MISS_CLASS] = cls
+                return MISSING
+    state.running[j] = True
+    state.speed[j] = 0.0
+    state.since[j] = t
+    state.began[j] = t
+    bad = False
+    hot = False
+    node = -1
+    for p in range(low, high):
+        gpu = state.job_gpu[p]
+        if view.gpu_node[gpu] != node:
+            node = view.gpu_node[gpu]
+            settle_node(view, sets, state, node, t)
+            wake = view.types[view.node_type[node], 7]
+            ready = view.release[j] + wake <= t + 1e-6 + 1e-9 * t
+            if state.node_i[node, I_SLOTS] == 0:
+                _begin_node(view, state, node, t, ready)
+                state.node_i[node, I_SLOTS] = 1
+            elif ready and state.node_f[node, N_BEGIN] == t:
+                state.node_i[node, I_WAKE_OPEN] = 0
+        s = child(sets, state.gpu_set[gpu], cls)
+        state.resident[gpu, sets.count[state.gpu_set[gpu]]] = j
+        state.gpu_set[gpu] = s
+        bits = sets.physical[s, view.node_type[node]]
+        if bits != 0:
+            bad = True
+            k = state.counter[PROBLEMS]
+            if k < PROBLEM_ROOM and (k == 0 or state.problem[k - 1, 1] != j):
+                state.problem[k, 0] = t
+                state.problem[k, 1] = j
+                state.problem[k, 2] = gpu
+                state.problem[k, 3] = bits
+                state.counter[PROBLEMS] = k + 1
+        if sets.threshold[s]:
+            hot = True
+            state.peak_u[0] = max(state.peak_u[0], sets.u_need[s])
+    if bad:
+        state.counter[PHYSICAL] += 1
+    if hot:
+        state.counter[THRESHOLD] += 1
+    state.due[j] = np.inf
+    _push(state, j)
+    node = -1
+    for p in range(low, high):
+        if view.gpu_node[state.job_gpu[p]] != node:
+            node = view.gpu_node[state.job_gpu[p]]
+            refresh_node(view, sets, state, node, t, slot)
+    return OK
+
+
+@jit
+def remove(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> None:
+    """Take job ``j`` off its GPUs at ``t``; its progress is settled and kept."""
+    cls = view.job_class[j]
+    low, high = view.offset[j], view.offset[j + 1]
+    settle_job(state, j, t)
+    state.speed[j] = 0.0
+    state.running[j] = False
+    _pop(state, j)
+    node = -1
+    for p in range(low, high):
+        gpu = state.job_gpu[p]
+        if view.gpu_node[gpu] != node:
+            node = view.gpu_node[gpu]
+            settle_node(view, sets, state, node, t)
+        s = state.gpu_set[gpu]
+        k = sets.count[s]
+        i = 0
+        while state.resident[gpu, i] != j:
+            i += 1
+        for q in range(i, k - 1):
+            state.resident[gpu, q] = state.resident[gpu, q + 1]
+        state.resident[gpu, k - 1] = -1
+        for q in range(k):
+            if sets.members[s, q] == cls:
+                state.gpu_set[gpu] = sets.without[s, q]
+                break
+    node = -1
+    for p in range(low, high):
+        if view.gpu_node[state.job_gpu[p]] != node:
+            node = view.gpu_node[state.job_gpu[p]]
+            refresh_node(view, sets, state, node, t, slot)
+            if state.node_i[node, I_SLOTS] == 0:
+                state.counter[ACTIVE] -= 1
+                state.node_f[node, N_END] = t
+
+
+@jit
+def set_target(state: State, j: int, target: float, t: float, slot: float) -> None:
+    """Have the running job ``j`` come due when its progress reaches ``target`` epochs."""
+    state.target[j] = target
+    settle_job(state, j, t)
+    state.due[j] = _due(state, j, t, slot)
+    at = state.heap_at[j]
+    _up(state, at)
+    _down(state, state.heap_at[j])
+
+
+@jit
+def finish(view: View, state: State, t: float) -> None:
+    """Add the sleep energy of all nodes up to the last completion ``t``."""
+    for n in range(len(view.node_type)):
+        if state.node_i[n, I_SLOTS] == 0:
+            asleep = t - max(state.node_f[n, N_END], 0.0)
+            state.total[SLEEP_J] += view.types[view.node_type[n], 6] * max(0.0, asleep)
+
+
+@jit
+def run(
+    view: View,
+    sets: Sets,
+    state: State,
+    order: IntArray,
+    job: IntArray,
+    start: FloatArray,
+    end: FloatArray,
+    offset: IntArray,
+    gpu: IntArray,
+    first_start: FloatArray,
+    last_end: FloatArray,
+    running: FloatArray,
+    overrun: FloatArray,
+    slot: float,
+) -> int:
+    """Play segments in time; an end of NaN means "when the job has done its epochs".
+
+    ``order`` lists the segments by start. Can be called again after `MISSING`.
+    Fills ``first_start``, ``last_end``, ``running`` and ``overrun`` (time [s] that GPUs
+    were held after completion), shape (J,).
+    """
+    n = len(order)
+    counter = state.counter
+    while True:
+        at = counter[NEXT]
+        ts = np.inf
+        if at < n:
+            ts = start[order[at]]
+        tf = np.inf
+        if counter[HEAP] > 0:
+            tf = state.due[state.heap[0]]
+        if at >= n and counter[HEAP] == 0:
+            return OK
+        if tf <= ts + 1e-6 + 1e-9 * min(ts, 1e300) or at >= n:
+            j = state.heap[0]
+            t = tf
+            v = state.speed[j]
+            begun = state.since[j]
+            done_before = state.progress[j]
+            remove(view, sets, state, j, t, slot)
+            running[j] += t - state.began[j]
+            last_end[j] = max(last_end[j], t)
+            if state.progress[j] > state.target[j]:
+                if slot > 0.0:
+                    # Held past the end of the slot in which it finished?
+                    excess = (done_before + v * (t - slot - begun)) - state.target[j] * (1.0 - 1e-9)
+                else:
+                    excess = state.progress[j] - state.target[j]
+                if v > 0.0 and excess > 0.0:
+                    overrun[j] = max(overrun[j], excess / v)
+                state.progress[j] = state.target[j]
+            counter[NEXT] = at
+        else:
+            k = order[at]
+            j = job[k]
+            t = ts
+            # A tolerated overlap: whoever had to leave left a moment after this start.
+            for p in range(offset[k], offset[k + 1]):
+                node = view.gpu_node[gpu[p]]
+                t = max(t, state.node_f[node, N_TIME])
+            if state.running[j]:
+                return -1 - k
+            for p in range(offset[k], offset[k + 1]):
+                state.job_gpu[view.offset[j] + p - offset[k]] = gpu[p]
+            state.fixed_end[j] = end[k]
+            code = place(view, sets, state, j, t, slot)
+            if code != OK:
+                return code
+            first_start[j] = min(first_start[j], t)
+            counter[NEXT] = at + 1
+
+
+
+@jit
+def bad_layout(
+    job: IntArray,
+    offset: IntArray,
+    gpu: IntArray,
+    gpu_node: IntArray,
+    first_gpu: IntArray,
+    node_type: IntArray,
+    tau: FloatArray,
+) -> int:
+    """Return 4 * run + problem of the first run whose GPUs form no gang, or -1.
+
+    Problems: 0 not ascending and distinct, 1 no gang (docs/model.md section 1), 2 GPU
+    type forbidden to the job.
+    """
+    for r in range(len(job)):
+        low, high = offset[r], offset[r + 1]
+        for p in range(low + 1, high):
+            if gpu[p] <= gpu[p - 1]:
+                return 4 * r
+        kind = node_type[gpu_node[gpu[low]]]
+        size = first_gpu[gpu_node[gpu[low]] + 1] - first_gpu[gpu_node[gpu[low]]]
+        parts = 0
+        p = low
+        while p < high:
+            node = gpu_node[gpu[p]]
+            q = p
+            while q < high and gpu_node[gpu[q]] == node:
+                q += 1
+            if node_type[node] != kind:
+                return 4 * r + 1
+            if q - p < size:
+                parts += 1
+                if parts > 1 or (high - low >= size and (high - low) % size != q - p):
+                    return 4 * r + 1
+            elif high - low < size:
+                return 4 * r + 1
+            p = q
+        if np.isinf(tau[job[r], kind]):
+            return 4 * r + 2
+    return -1

@@ -1,0 +1,466 @@
+"""`evaluate`: what a plan or schedule costs, from the one implementation of physics.
+
+Continuous time and grid (docs/model.md sections 2 and 5) are the same code; on a grid
+departures are rounded up to the end of the slot.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import ArrayView, time_tolerance_s
+from .errors import ScheduleError
+from .evaluation import EnergySplit, Evaluation, JobOutcomes
+from .limits import ObjectiveForm
+from .schedule import Plan, Schedule, ScheduleClass, Segment
+from .sets import CANNOT_SHARE, NOT_EXCLUSIVE, TOO_MANY, TOO_MUCH_MEMORY, WIDTH
+
+if TYPE_CHECKING:
+    from .instance import Instance
+    from .kernels.physics import Sets, State, View
+
+
+def kernel() -> Any:
+    """Return the module of compiled functions, imported at first use."""
+    from .kernels import physics as compiled
+
+    return compiled
+
+
+def make_view(view: ArrayView) -> View:
+    """Return the instance as the named tuple that compiled code reads."""
+    return kernel().View(  # type: ignore[no-any-return]
+        release=view.release_s,
+        epochs=view.epochs,
+        job_class=view.job_class,
+        offset=view.gpu_offset,
+        util=view.util,
+        cpu=view.cpu,
+        tau=view.tau_s,
+        node_type=view.node_type,
+        first_gpu=view.first_gpu,
+        gpu_node=view.gpu_node,
+        types=view.type_values,
+    )
+
+
+def make_sets(view: ArrayView) -> Sets:
+    """Return the table of sets as it stands; make it anew after a set was added."""
+    t = view.sets
+    return kernel().Sets(  # type: ignore[no-any-return]
+        count=t.count,
+        kind_set=t.kind_set,
+        members=t.members,
+        without=t.without,
+        sigma=t.sigma,
+        load=t.load,
+        dynamic=t.dynamic_w,
+        measured=t.measured_w,
+        physical=t.physical,
+        threshold=t.threshold,
+        u_need=t.u_need,
+        hash_keys=t.hash_keys,
+        hash_values=t.hash_values,
+        classes=max(1, len(t.classes)),
+    )
+
+
+def make_state(view: ArrayView) -> State:
+    """Return a state in which nothing runs and all nodes sleep."""
+    k = kernel()
+    j, n, m = len(view.epochs), len(view.node_type), len(view.gpu_node)
+    node_f = np.zeros((n, 9))
+    node_f[:, k.N_BEGIN] = -1.0
+    node_f[:, k.N_END] = -1.0
+    return k.State(  # type: ignore[no-any-return]
+        gpu_set=np.zeros(m, dtype=np.int64),
+        resident=np.full((m, WIDTH), -1, dtype=np.int64),
+        job_gpu=np.zeros(int(view.gpu_offset[-1]), dtype=np.int64),
+        progress=np.zeros(j),
+        speed=np.zeros(j),
+        since=np.zeros(j),
+        began=np.zeros(j),
+        target=view.epochs.copy(),
+        due=np.full(j, np.inf),
+        fixed_end=np.full(j, np.nan),
+        running=np.zeros(j, dtype=np.bool_),
+        stamp=np.zeros(j, dtype=np.int64),
+        heap=np.zeros(j + 1, dtype=np.int64),
+        heap_at=np.full(j, -1, dtype=np.int64),
+        node_f=node_f,
+        node_i=np.zeros((n, 4), dtype=np.int64),
+        job_energy=np.zeros(j),
+        total=np.zeros(12),
+        counter=np.zeros(k.COUNTERS, dtype=np.int64),
+        problem=np.zeros((k.PROBLEM_ROOM, 4)),
+        peak_u=np.zeros(1),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Runs:
+    """Segments as arrays, times since the origin; an end of NaN is left to physics."""
+
+    job: NDArray[np.int64]
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+    offset: NDArray[np.int64]
+    gpu: NDArray[np.int64]
+    per_job: NDArray[np.int64]
+
+
+def _runs_of_plan(view: ArrayView, plan: Plan) -> _Runs:
+    n = len(view.epochs)
+    if plan.start_s.shape != (n,) or plan.gpus.shape != (int(view.gpu_offset[-1]),):
+        raise ScheduleError(
+            f"plan: arrays must have shapes ({n},) and ({int(view.gpu_offset[-1])},) for instance "
+            f"{view.instance.name!r}, got {plan.start_s.shape} and {plan.gpus.shape}"
+        )
+    if not np.isfinite(plan.start_s).all():
+        raise ScheduleError(f"plan: start of job {view.instance.jobs[int(np.argmin(np.isfinite(plan.start_s)))].name!r} is not finite")
+    return _Runs(
+        np.arange(n),
+        plan.start_s - view.origin_s,
+        np.full(n, np.nan),
+        view.gpu_offset,
+        plan.gpus,
+        np.ones(n, dtype=np.int64),
+    )
+
+
+def _runs_of_schedule(view: ArrayView, schedule: Schedule) -> _Runs:
+    index = {job.name: i for i, job in enumerate(view.instance.jobs)}
+    count = len(schedule.segments)
+    job = np.empty(count, dtype=np.int64)
+    per_job = np.zeros(len(index), dtype=np.int64)
+    gpus: list[int] = []
+    sizes = [0]
+    first = view.first_gpu.tolist()
+    for k, segment in enumerate(schedule.segments):
+        i = index.get(segment.job, -1)
+        if i < 0:
+            raise ScheduleError(f"schedule: job {segment.job!r} is not in instance {view.instance.name!r}")
+        job[k] = i
+        per_job[i] += 1
+        for node, gpu in segment.gpus:
+            if node >= len(first) - 1 or gpu >= first[node + 1] - first[node]:
+                view.gpu_number(f"schedule: job {segment.job!r}", (node, gpu))
+            gpus.append(first[node] + gpu)
+        if len(segment.gpus) != view.gpus[i]:
+            raise ScheduleError(
+                f"schedule: job {segment.job!r} asks for {view.gpus[i]} GPU(s), a segment of it names {len(segment.gpus)}"
+            )
+        sizes.append(len(gpus))
+    if count and per_job.min() == 0 or len(index) and not count:
+        missing = view.instance.jobs[int(np.argmin(per_job))].name
+        raise ScheduleError(f"schedule: job {missing!r} has no segment; a schedule runs every job")
+    return _Runs(
+        job,
+        np.array([s.start_s for s in schedule.segments], dtype=np.float64) - view.origin_s,
+        np.array([s.end_s for s in schedule.segments], dtype=np.float64) - view.origin_s,
+        np.array(sizes, dtype=np.int64),
+        np.array(gpus, dtype=np.int64),
+        per_job,
+    )
+
+
+def _check_layout(view: ArrayView, runs: _Runs) -> None:
+    """Raise unless every run's GPUs exist, are distinct, and form a gang on a type the job may use."""
+    gpu = runs.gpu
+    if len(gpu) == 0:
+        return
+    if gpu.min() < 0 or gpu.max() >= len(view.gpu_node):
+        raise ScheduleError(f"plan: GPU numbers must lie in 0 to {len(view.gpu_node) - 1}, got {gpu.min()} to {gpu.max()}")
+    bad = int(kernel().bad_layout(runs.job, runs.offset, gpu, view.gpu_node, view.first_gpu, view.node_type, view.tau_s))
+    if bad >= 0:
+        run, problem = divmod(bad, 4)
+        job = view.instance.jobs[int(runs.job[run])]
+        text = (
+            "its GPUs must be distinct and listed in ascending order",
+            f"its {job.gpus} GPU(s) must lie on one node, or on whole nodes of one type plus a rest on one more",
+            f"its profile {job.profile!r} has no epoch time for the GPU type it was placed on",
+        )[problem]
+        raise ScheduleError(f"job {job.name!r}: {text}")
+
+
+@dataclass(slots=True, eq=False)
+class _Outcome:
+    """Raw outcome of one run of the compiled code."""
+
+    state: Any
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+    running: NDArray[np.float64]
+    overrun: NDArray[np.float64]
+
+
+def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
+    k = kernel()
+    n = len(view.epochs)
+    slot = 0.0 if grid_s is None else grid_s
+    start, end = runs.start, runs.end
+    if grid_s is not None:
+        start = _snap(view, runs, start, grid_s, "starts")
+        if not np.isnan(end).all():
+            end = _snap(view, runs, end, grid_s, "ends")
+    order = np.argsort(start, kind="stable")
+    state = make_state(view)
+    fixed = make_view(view)
+    out = _Outcome(state, np.full(n, np.inf), np.zeros(n), np.zeros(n), np.zeros(n))
+    sets = make_sets(view)
+    while True:
+        code = k.run(
+            fixed,
+            sets,
+            state,
+            order,
+            runs.job,
+            start,
+            end,
+            runs.offset,
+            runs.gpu,
+            out.first,
+            out.last,
+            out.running,
+            out.overrun,
+            slot,
+        )
+        if code == k.OK:
+            break
+        if code == k.MISSING:
+            view.sets.add(int(state.counter[k.MISS_SET]), int(state.counter[k.MISS_CLASS]))
+            sets = make_sets(view)
+        elif code == k.TOO_WIDE:
+            raise ScheduleError(f"schedule: more than {WIDTH} jobs share a GPU, which is not supported")
+        else:
+            name = view.instance.jobs[int(runs.job[-1 - code])].name
+            raise ScheduleError(f"schedule: two segments of job {name!r} overlap in time")
+    k.finish(fixed, state, float(out.last.max()) if n else 0.0)
+    return out
+
+
+def _snap(
+    view: ArrayView, runs: _Runs, times: NDArray[np.float64], grid_s: float, what: str
+) -> NDArray[np.float64]:
+    """Return times as exact multiples of the slot; a time off the grid is an error."""
+    number = np.round(times / grid_s)
+    off = np.abs(times - number * grid_s) > 1e-6 + 1e-9 * np.abs(times)
+    if off.any():
+        run = int(np.argmax(off))
+        name = view.instance.jobs[int(runs.job[run])].name
+        raise ScheduleError(
+            f"job {name!r}: {what} {times[run]!r} s after the earliest release, which is no boundary of slots of "
+            f"{grid_s:g} s; grid physics needs times on the grid"
+        )
+    result: NDArray[np.float64] = number * grid_s
+    return result
+
+
+def _need_grid(grid_s: float | None) -> None:
+    if grid_s is not None and not (math.isfinite(grid_s) and grid_s > 0.0):
+        raise ScheduleError(f"grid: the slot length must be a positive number of seconds, got {grid_s!r}")
+
+
+def evaluate(instance: Instance, plan: Plan | Schedule, *, grid_s: float | None = None) -> Evaluation:
+    """Work out cost, metrics and feasibility of a plan or schedule.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    plan
+        A plan (physics decides the ends) or a schedule (ends are stated and checked).
+    grid_s
+        Slot length [s] of grid physics (docs/model.md section 5); ``None`` is
+        continuous time.
+
+    Returns
+    -------
+    Evaluation
+        With broken rules counted by class.
+
+    Raises
+    ------
+    ScheduleError
+        The plan does not fit the instance: a job is missing, unknown, placed on GPUs
+        that do not exist or form no gang, on a GPU type it has no epoch time for, more
+        than 8 jobs share a GPU, or a time is off the grid.
+    """
+    _need_grid(grid_s)
+    view = instance.arrays()
+    runs = _runs_of_plan(view, plan) if isinstance(plan, Plan) else _runs_of_schedule(view, plan)
+    _check_layout(view, runs)
+    return _assess(instance, view, runs, _play(view, runs, grid_s), grid_s)
+
+
+def plan_schedule(
+    instance: Instance, plan: Plan, *, grid_s: float | None = None, method: str = "plan"
+) -> Schedule:
+    """Return the schedule that a plan leads to: one segment a job, ends from physics.
+
+    Raises
+    ------
+    ScheduleError
+        As `evaluate`.
+    """
+    _need_grid(grid_s)
+    view = instance.arrays()
+    runs = _runs_of_plan(view, plan)
+    _check_layout(view, runs)
+    out = _play(view, runs, grid_s)
+    segments = [
+        Segment(
+            job=job.name,
+            start_s=float(out.first[i]) + view.origin_s,
+            end_s=float(out.last[i]) + view.origin_s,
+            gpus=tuple(view.gpu_position(int(g)) for g in runs.gpu[runs.offset[i] : runs.offset[i + 1]]),
+        )
+        for i, job in enumerate(instance.jobs)
+    ]
+    return Schedule(segments=tuple(segments), schedule_class=ScheduleClass.STATIC, method=method)
+
+
+def _tolerance(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    result: NDArray[np.float64] = 1e-6 + 1e-9 * np.abs(t)
+    return result
+
+
+def _assess(
+    instance: Instance, view: ArrayView, runs: _Runs, out: _Outcome, grid_s: float | None
+) -> Evaluation:
+    k = kernel()
+    n = len(view.epochs)
+    pue = instance.cluster.pue
+    total = out.state.total * pue
+    energy = EnergySplit(
+        server_j=float(total[k.SERVER]),
+        gpu_standing_j=float(total[k.STANDING]),
+        gpu_dynamic_j=float(total[k.DYNAMIC]),
+        sleep_j=float(total[k.SLEEP_J]),
+        wake_j=float(total[k.WAKE_J]),
+    )
+    energy_j = energy.total_j
+    first = out.first
+    last = out.last
+    jtt = last - view.release_s
+    tpe = out.running / view.epochs
+    lateness = last - view.deadline_s
+    missed = lateness > 1e-6 + 1e-9 * np.abs(last)
+    makespan = float(last.max()) if n else 0.0
+    avg_tpe = float(tpe.mean()) if n else 0.0
+    mean_jtt = float(jtt.mean()) if n else 0.0
+    mean_jct = float(out.running.mean()) if n else 0.0
+    e0, t0, j0 = view.reference()
+    counter = out.state.counter
+    early = runs.start < view.release_s[runs.job] - _tolerance(runs.start)
+    short = out.state.progress < view.epochs * (1.0 - 1e-9)
+    over = out.overrun > _tolerance(last)
+    physical = int(counter[k.PHYSICAL] + counter[k.WAKE_BAD] + early.sum() + short.sum() + over.sum())
+    used = out.state.counter[k.THRESHOLD]
+    active_j = float(total[k.SERVER] + total[k.STANDING] + total[k.DYNAMIC])
+    return Evaluation(
+        energy=energy,
+        energy_j=energy_j,
+        avg_tpe_s=avg_tpe,
+        objective=objective_value(instance, energy_j, avg_tpe, mean_jtt),
+        reference_energy_j=e0,
+        reference_tpe_s=t0,
+        reference_jtt_s=j0,
+        jobs=JobOutcomes(
+            start_s=first + view.origin_s,
+            end_s=last + view.origin_s,
+            running_s=out.running,
+            wait_s=jtt - out.running,
+            jtt_s=jtt,
+            tpe_s=tpe,
+            energy_j=out.state.job_energy * pue,
+            lateness_s=lateness,
+            missed=missed,
+        ),
+        mean_jct_s=mean_jct,
+        mean_wait_s=mean_jtt - mean_jct,
+        mean_jtt_s=mean_jtt,
+        makespan_s=makespan,
+        deadline_misses=int(missed.sum()),
+        physical_violations=physical,
+        threshold_violations=int(used),
+        threshold_excess=float(_excess(view, out)) if used else 0.0,
+        threshold_excess_gpu_s=float(out.state.total[k.THRESHOLD_S]),
+        node_s=float(out.state.total[k.NODE_S]),
+        mean_active_nodes=float(out.state.total[k.NODE_S]) / makespan if makespan > 0.0 else 0.0,
+        peak_active_nodes=int(counter[k.PEAK]),
+        load_active_gpus=_ratio(out.state.total[k.LOAD_S], out.state.total[k.GPU_S]),
+        load_all_gpus=_ratio(out.state.total[k.LOAD_S], makespan * len(view.gpu_node)),
+        modelled_energy_share=_ratio(total[k.MODELLED_SETS], active_j),
+        modelled_power_share=_ratio(total[k.MODELLED_POWER], active_j),
+        grid_s=grid_s,
+        problems=_problems(instance, view, out, early, runs, short, over) if physical else (),
+    )
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part) / float(whole) if whole > 0.0 else 0.0
+
+
+def _excess(view: ArrayView, out: _Outcome) -> float:
+    return max(0.0, float(out.state.peak_u[0]) - view.instance.limits.u_threshold)
+
+
+def objective_value(instance: Instance, energy_j: float, avg_tpe_s: float, mean_jtt_s: float) -> float:
+    """Return the objective (docs/model.md section 3) of energy [J], AvgTPE [s] and mean JTT [s]."""
+    if not instance.jobs:
+        return 0.0
+    o = instance.objective
+    if o.form is ObjectiveForm.RAW:
+        return (
+            o.alpha * energy_j / 3.6e6 + (1.0 - o.alpha) * avg_tpe_s / 3600.0 + o.jtt_weight * mean_jtt_s / 3600.0
+        )
+    e0, t0, j0 = instance.arrays().reference()
+    energy = o.alpha * energy_j / e0 if o.alpha > 0.0 and e0 > 0.0 else 0.0
+    return energy + (1.0 - o.alpha) * avg_tpe_s / t0 + o.jtt_weight * mean_jtt_s / j0
+
+
+_BITS = (
+    (TOO_MANY, "more jobs than max_share on a GPU"),
+    (TOO_MUCH_MEMORY, "memory above mem_threshold"),
+    (NOT_EXCLUSIVE, "an exclusive job shares a GPU"),
+    (CANNOT_SHARE, "two jobs that cannot share do"),
+)
+
+
+def _problems(
+    instance: Instance,
+    view: ArrayView,
+    out: _Outcome,
+    early: NDArray[np.bool_],
+    runs: _Runs,
+    short: NDArray[np.bool_],
+    over: NDArray[np.bool_],
+) -> tuple[str, ...]:
+    k = kernel()
+    names = [job.name for job in instance.jobs]
+    texts: list[str] = []
+    for t, j, gpu, bits in out.state.problem[: int(out.state.counter[k.PROBLEMS])]:
+        node, number = view.gpu_position(int(gpu))
+        what = "; ".join(text for bit, text in _BITS if int(bits) & bit)
+        texts.append(
+            f"job {names[int(j)]!r} on {instance.cluster.nodes[node].name}/{number} at {t + view.origin_s:g} s: {what}"
+        )
+    texts += [f"job {names[int(runs.job[i])]!r} starts before its release" for i in np.flatnonzero(early)[:5]]
+    texts += [
+        f"job {names[i]!r} does {out.state.progress[i]:g} of its {view.epochs[i]:g} epochs" for i in np.flatnonzero(short)[:5]
+    ]
+    texts += [
+        f"job {names[i]!r} holds its GPUs {out.overrun[i]:g} s after it has finished" for i in np.flatnonzero(over)[:5]
+    ]
+    if out.state.counter[k.WAKE_BAD]:
+        texts.append(f"{int(out.state.counter[k.WAKE_BAD])} node(s) start work before they can have woken up")
+    return tuple(texts)
+
+
+__all__ = ["evaluate", "objective_value", "plan_schedule", "time_tolerance_s"]
