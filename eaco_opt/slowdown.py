@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from .errors import DomainError
@@ -40,22 +41,28 @@ class AdditiveUtilisation:
 
 
 class Crowding:
-    """The same factor for all: ``1 + base * (n - 1) + slope * (n - 1) * load**exponent``.
+    """Every member is slowed by each job more, the harder the fuller the GPU; never below the load.
 
-    n is the number of members and load the sum of their mean utilisations. Both terms
-    grow with every job added, so that factors never decrease (for base, slope >= 0).
+    With n members and load l, the sum of their mean stand-alone utilisations, the common factor is
+    ``max(l, 1 + (n - 1) * (base + slope * l**exponent))``. ``base`` is what one more job costs
+    whatever it does on the GPU (input pipeline, CPU, memory of the host), the second term what
+    contention for the GPU costs. The floor l says that a GPU has no more than one second of kernel
+    time a second. The factor is at least 1 and grows, or stays, with every job added: n and l do, and base,
+    slope and exponent are not negative. Parameters: ``base`` (default 0), ``slope`` (0), ``exponent`` (2).
     """
 
     def __init__(self, params: Mapping[str, float]) -> None:
-        p = take("crowding", params, base=0.0, slope=0.0, exponent=1.0)
-        for key in p:
-            if p[key] < 0.0:
-                raise DomainError(f"slowdown model 'crowding': {key} must be at least 0, got {p[key]!r}")
+        p = take("crowding", params, base=0.0, slope=0.0, exponent=2.0)
+        for key, value in p.items():
+            if not 0.0 <= value < math.inf:
+                raise DomainError(
+                    f"slowdown model 'crowding': {key} must be a finite number >= 0, got {value!r}"
+                )
         self._base, self._slope, self._exponent = p["base"], p["slope"], p["exponent"]
 
     def factors(self, members: Sequence[KindDemand]) -> tuple[float, ...]:
         """Return the common factor for each member."""
-        extra = len(members) - 1
+        more = len(members) - 1
         load = sum(m.gpu_util_mean for m in members)
-        factor = 1.0 + extra * (self._base + self._slope * load**self._exponent)
-        return (factor,) * len(members)
+        factor = 1.0 + more * (self._base + self._slope * load**self._exponent)
+        return (max(load, factor),) * len(members)
