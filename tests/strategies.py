@@ -1,9 +1,10 @@
 """Hypothesis strategies for small problems, shared by the property tests.
 
-`small_instances()` draws instances that use every feature of the model: several node types, sharing tables,
-limits, both kinds of memory, exclusive jobs, infinite deadlines, priorities. `small_instances_with_plans()` adds
-a placement for every job. Values are moderate decimals, fit for physics; `wild=True` draws the whole range that
-the domain objects accept (for tests of reading and writing, not of physics).
+`small_instances()` draws instances that use every feature of the model: several node types, sharing
+tables, limits, both kinds of memory, exclusive jobs, infinite deadlines, priorities.
+`small_instances_with_plans()` adds a placement for every job. Values are moderate decimals, fit for physics;
+`wild=True` draws the whole range that the domain objects accept (for tests of reading and writing, not of
+physics).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _names(count: int, prefix: str, *, wild: bool) -> st.SearchStrategy[list[str
 
 
 def _number(low: float, high: float, step: float, *, wild: bool, top: float | None = None) -> Any:
-    """Draw a multiple of `step` in [low, high]; wild: any float from low to `top` (without it, to the largest)."""
+    """Draw a multiple of `step` in [low, high]; wild: any float from low to `top`, or to the largest."""
     if wild:
         return st.floats(low, top, allow_nan=False, allow_infinity=False)
     first, last = round(low / step), round(high / step)
@@ -84,7 +85,7 @@ def clusters(
     sleeping: bool = True,
     wild: bool = False,
 ) -> Cluster:
-    """Draw a cluster; a type may be without nodes. `sleeping=False`: no sleep power, no wake-up time or energy."""
+    """Draw a cluster; a type may be without nodes. `sleeping=False`: no sleep power and no wake-ups."""
     types: list[NodeType] = []
     count = draw(st.integers(1, max_types))
     for name, gpu_type in zip(
@@ -151,7 +152,7 @@ def interferences(
 def profiles_for(
     draw: st.DrawFn, kinds: list[str], gpu_types: list[str], *, wild: bool = False
 ) -> list[Profile]:
-    """Draw a profile or two for each kind; each runs, with any number of GPUs, on some type of `gpu_types`."""
+    """Draw a profile or two for each kind; each runs, with any number of GPUs, on one of `gpu_types`."""
     out: list[Profile] = []
     for kind in kinds:
         mean = draw(_number(0.0, 1.0, 0.05, wild=wild, top=1.0))
@@ -209,8 +210,8 @@ def small_instances(
 ) -> Instance:
     """Draw an instance whose every job has a node type with an epoch time and enough GPUs.
 
-    Memory, limits and deadlines may still rule a job out. `cannot_share=False` leaves out pairs that cannot share;
-    `sleeping=False` leaves out sleep power and wake-ups.
+    Memory, limits and deadlines may still rule a job out. `cannot_share=False` leaves out pairs that cannot
+    share; `sleeping=False` leaves out sleep power and wake-ups.
     """
     kinds = draw(_names(draw(st.integers(1, 3)), "k", wild=wild))
     cluster = draw(
@@ -299,8 +300,10 @@ def _gangs(draw: st.DrawFn, instance: Instance, job: Job) -> tuple[tuple[Gpu, ..
 
 @st.composite
 def plans(draw: st.DrawFn, instance: Instance) -> dict[str, Placement]:
-    """Draw `{job name: placement}`: every job, on GPUs that exist and keep the gang rule, at or after its release
-    plus its node's wake-up time. Sharing is arbitrary: memory, limits, `exclusive` and deadlines may be broken.
+    """Draw `{job name: placement}` for every job, on GPUs that exist and keep the gang rule.
+
+    A job starts at or after its release plus its node's wake-up time. Sharing is arbitrary: memory, limits,
+    `exclusive` and deadlines may be broken.
     """
     out: dict[str, Placement] = {}
     for job in instance.jobs:
@@ -322,7 +325,7 @@ def small_instances_with_plans(draw: st.DrawFn, **options: Any) -> tuple[Instanc
 
 @st.composite
 def small_instances_with_schedules(draw: st.DrawFn, **options: Any) -> tuple[Instance, Schedule]:
-    """Draw an instance and segments on its nodes; the ends are arbitrary, so physics need not agree with them."""
+    """Draw an instance and segments on its nodes with arbitrary ends, which physics need not agree with."""
     instance = draw(small_instances(**{"cannot_share": False, **options}))
     wild = bool(options.get("wild", False))
     segments: list[Segment] = []
