@@ -3,7 +3,8 @@
 `make env` runs this with any Python >= 3.11; only the standard library is used. The steps:
 
 1. a stamp inside the environment tells what it was made from (digest of the lock, of `pyproject.toml`, the
-   folder it was made in). It is removed first and written last, so that a half-made environment never counts;
+   folder it was made in). It is removed before packages change and written when they are complete, so that a
+   half-made environment never counts;
 2. an environment that agrees with its stamp and whose interpreter starts is left alone, without any network;
 3. if only `pyproject.toml` changed, the project alone is installed anew (entry points, packages), no network;
 4. if the lock changed, its packages are installed over the old ones, and the project anew;
@@ -47,11 +48,18 @@ def wanted() -> dict[str, str]:
 def found() -> dict[str, str]:
     """Return what the stamp says; empty where there is none or the environment does not start."""
     try:
-        stamp = json.loads(STAMP.read_text(encoding="utf-8"))
+        said = json.loads(STAMP.read_text(encoding="utf-8"))
         subprocess.run([PYTHON, "-c", "import pip"], check=True, capture_output=True)
     except (OSError, ValueError, subprocess.CalledProcessError):
         return {}
-    return stamp if isinstance(stamp, dict) else {}
+    return said if isinstance(said, dict) else {}
+
+
+def stamp(text: dict[str, str]) -> None:
+    """Write the stamp, whole or not at all."""
+    half = STAMP.with_suffix(".new")
+    half.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+    half.replace(STAMP)
 
 
 def create() -> list[str]:
@@ -86,8 +94,8 @@ ADVICE = (
 
 
 def run(pip: list[str], *words: str) -> None:
-    """Run pip; quietly where nobody watches. Stop with its exit code if it fails."""
-    quiet = [] if sys.stdout.isatty() else ["--quiet"]
+    """Run pip, printing errors only where nobody watches; stop with its exit code if it fails."""
+    quiet = [] if sys.stdout.isatty() else ["-qq"]
     done = subprocess.run([*pip, "--disable-pip-version-check", *quiet, *words], cwd=ROOT)
     if done.returncode != 0:
         say(f"pip stopped with exit code {done.returncode}; the environment is not made.")
@@ -101,19 +109,19 @@ def main() -> None:
     if have == want:
         return
     start = time.monotonic()
-    STAMP.unlink(missing_ok=True)
     pip = [str(PYTHON), "-m", "pip"]
     if have.get("folder") != want["folder"]:
         say(f"{ENV.name} is missing, unfinished or moved: making it with Python {sys.version.split()[0]}")
+        STAMP.unlink(missing_ok=True)
         pip, have = create(), {}
     if have.get("lock") != want["lock"]:
         say("installing what requirements.lock lists, hashes checked (some minutes on a first download)")
+        STAMP.unlink(missing_ok=True)
         run(pip, "install", "--require-hashes", "--only-binary", ":all:", "--requirement", str(LOCK))
+        stamp({**want, "project": "not installed yet"})
     say("installing the project itself, editable")
     run([str(PYTHON), "-m", "pip"], *PROJECT)
-    half = STAMP.with_suffix(".new")
-    half.write_text(json.dumps(want, indent=1) + "\n", encoding="utf-8")
-    half.replace(STAMP)
+    stamp(want)
     say(f"done in {time.monotonic() - start:.0f} s")
 
 
