@@ -4,6 +4,5 @@ Nothing is here yet. What belongs here: the time-indexed mixed-integer model, th
 configuration linear programme, each one file and one registry line, and the pieces that they share: the time
 grid, the enumeration of co-location patterns, the scaling of coefficients.
 
-Imports `eaco_opt` only, besides the modelling libraries PuLP, OR-Tools and HiGHS, which may be imported in this
-folder and in `solvers`, nowhere else.
+Imports `eaco_opt` only. PuLP, OR-Tools and HiGHS may be imported here and in `solvers`, nowhere else.
 """
