@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+
+import eaco_opt
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -78,3 +82,48 @@ def test_wheel_holds_nothing_else(wheel_names: list[str]) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel_names)
     entry_points = [name for name in wheel_names if name.endswith("entry_points.txt")]
     assert len(entry_points) == 1
+
+
+def test_one_version_everywhere() -> None:
+    """Project file, package and citation name one version; the changelog has a place for the next."""
+    version = PROJECT["project"]["version"]
+    assert eaco_opt.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert "\n## [Unreleased]\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_each_declared_dependency_is_explained() -> None:
+    """Every dependency of the project file, extras included, has a row in docs/dependencies.md."""
+    lines = [*PROJECT["project"]["dependencies"]]
+    for more in PROJECT["project"]["optional-dependencies"].values():
+        lines += more
+    text = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    cells = {
+        name.strip() for row in text.splitlines() if row.startswith("|") for name in re.split(r"[|,]", row)
+    }
+    missing = {name for line in lines if (name := re.split(r"[<>=!~\[ ]", line)[0]) not in cells}
+    assert not missing
+
+
+def test_lock_is_hashed_and_portable() -> None:
+    """Each entry of the lock is one exact version with hashes; nothing in it names a place to fetch from."""
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=[a-z0-9])", text.partition("\n#    make lock\n")[2])
+    assert len(entries) > 40
+    for entry in entries:
+        assert re.match(r"[a-z0-9._-]+==[^ ]+ (; [^\\]+)?\\\n    --hash=sha256:[0-9a-f]{64}", entry), entry[
+            :80
+        ]
+    assert "://" not in text
+    assert not re.search(r"^\s*-(-index|-extra|-find|i|f)", text, re.MULTILINE)
+
+
+def test_lock_covers_the_project_file() -> None:
+    """Every core and `dev` dependency is in the lock, at a version that the project file allows."""
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    locked = re.findall(r"^([a-z0-9._-]+)==([^ ]+)", text, re.MULTILINE)
+    for line in [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["dev"]]:
+        requirement = Requirement(line)
+        versions = [version for name, version in locked if name == requirement.name.lower()]
+        assert versions, f"{line} is not in requirements.lock: run `make lock`"
+        assert all(version in requirement.specifier for version in versions), f"{line}: run `make lock`"
