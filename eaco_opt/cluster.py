@@ -142,9 +142,8 @@ class Cluster:
         nodes: list[Node] = []
         for node_type, count in groups:
             number = v.integer(f"node type {node_type.name!r}", "count", count, 0, 1_000_000)
-            nodes.extend(
-                Node(name=f"n{len(nodes) + i}", node_type=node_type.name) for i in range(number)
-            )
+            first = len(nodes)  # taken before, because extend() lets a generator see the list grow
+            nodes.extend(Node(name=f"n{first + i}", node_type=node_type.name) for i in range(number))
         return cls(node_types=tuple(t for t, _ in groups), nodes=tuple(nodes), pue=pue)
 
     def type_of(self, node: int) -> NodeType:
