@@ -71,7 +71,9 @@ class ArrayView:
         self.instance = instance
         self.origin_s = min((j.release_s for j in jobs), default=0.0)
         n = len(jobs)
-        self.release_s: NDArray[np.float64] = np.array([j.release_s - self.origin_s for j in jobs], dtype=np.float64)
+        self.release_s: NDArray[np.float64] = np.array(
+            [j.release_s - self.origin_s for j in jobs], dtype=np.float64
+        )
         self.deadline_s: NDArray[np.float64] = np.array(
             [j.deadline_s - self.origin_s for j in jobs], dtype=np.float64
         )
@@ -80,8 +82,12 @@ class ArrayView:
         self.gpu_offset: NDArray[np.int64] = np.concatenate([[0], np.cumsum(self.gpus)]).astype(np.int64)
         self.priority: NDArray[np.int64] = np.array([j.priority for j in jobs], dtype=np.int64)
         self.exclusive: NDArray[np.bool_] = np.array([j.exclusive for j in jobs], dtype=np.bool_)
-        self.util: NDArray[np.float64] = np.array([profiles[j.profile].gpu_util_mean for j in jobs], dtype=np.float64)
-        self.cpu: NDArray[np.float64] = np.array([profiles[j.profile].cpu_share for j in jobs], dtype=np.float64)
+        self.util: NDArray[np.float64] = np.array(
+            [profiles[j.profile].gpu_util_mean for j in jobs], dtype=np.float64
+        )
+        self.cpu: NDArray[np.float64] = np.array(
+            [profiles[j.profile].cpu_share for j in jobs], dtype=np.float64
+        )
         self.tau_s: NDArray[np.float64] = np.full((n, len(types)), np.inf)
         classes: dict[JobClass, int] = {}
         numbers: list[int] = []
@@ -136,7 +142,9 @@ class ArrayView:
         """Return the global number of a (node, gpu) position; unknown ones are an error."""
         node, k = gpu
         if node >= len(self.node_type):
-            raise ScheduleError(f"{owner}: node {node} does not exist; the cluster has nodes 0 to {len(self.node_type) - 1}")
+            raise ScheduleError(
+                f"{owner}: node {node} does not exist; the cluster has nodes 0 to {len(self.node_type) - 1}"
+            )
         first, last = int(self.first_gpu[node]), int(self.first_gpu[node + 1])
         if k >= last - first:
             raise ScheduleError(
@@ -164,7 +172,13 @@ class ArrayView:
         energy = np.zeros(n)
         tau = np.zeros(n)
         for j in range(n):
-            key = (float(self.job_class[j]), float(self.gpus[j]), float(self.util[j]), float(self.cpu[j]), *self.tau_s[j])
+            key = (
+                float(self.job_class[j]),
+                float(self.gpus[j]),
+                float(self.util[j]),
+                float(self.cpu[j]),
+                *self.tau_s[j],
+            )
             if key not in cache:
                 cache[key] = self._exclusive(j)
             power, tau[j] = cache[key]
@@ -202,6 +216,10 @@ class ArrayView:
             else:
                 model = self.instance.cluster.node_types[t].power
                 cpu = min(1.0, float(self.cpu[j]) * held / size)
-                node = model.server.power_w(cpu) + size * model.gpu.standing_w + held * float(self.sets.dynamic_w[s, t])
+                node = (
+                    model.server.power_w(cpu)
+                    + size * model.gpu.standing_w
+                    + held * float(self.sets.dynamic_w[s, t])
+                )
             power += count * node
         return power

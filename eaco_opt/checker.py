@@ -310,8 +310,16 @@ def _is_within(small: Kinds, big: Kinds) -> bool:
     return all(any(candidate == kind for candidate in rest) for kind in small)
 
 
+def _real(number: Num) -> float:
+    """Return the nearest float, infinity where it is out of range."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
 def _shown(number: Num) -> str:
-    return f"{float(number):.6g}"
+    return f"{_real(number):.6g}"
 
 
 class _Tables:
@@ -540,18 +548,18 @@ class _Tables:
         if count > limits.max_share:
             yield _Finding(
                 "max-share",
-                float(count - limits.max_share),
+                _real(count - limits.max_share),
                 f"{count} jobs on one GPU; at most {limits.max_share} may",
             )
         if count > 1 and any(m.exclusive for m in members):
             yield _Finding(
-                "exclusive", float(count - 1), f"an exclusive job shares its GPU with {count - 1} other(s)"
+                "exclusive", _real(count - 1), f"an exclusive job shares its GPU with {count - 1} other(s)"
             )
         kinds = tuple(sorted(m.kind for m in members))
         pairs = self.bad_pairs(kinds)
         if pairs:
             named = ", ".join(f"{a} and {b}" for a, b in pairs)
-            yield _Finding("cannot-share", float(len(pairs)), f"{named} cannot share a GPU and do")
+            yield _Finding("cannot-share", _real(len(pairs)), f"{named} cannot share a GPU and do")
         subsets = self._subsets(members)
         gpu_gib = ar.of(self.types[type_index].gpu_memory_gib)
         most = max(subsets, key=lambda t: (self.memory_gib(t), -len(t)))
@@ -561,7 +569,7 @@ class _Tables:
             part = "" if len(most) == count else f" by {'+'.join(m.kind for m in most)} of them"
             yield _Finding(
                 "memory",
-                float(excess),
+                _real(excess),
                 f"{_shown(used)} GiB used on a GPU of {_shown(gpu_gib)} GiB{part}: "
                 f"{_shown(100 * used / gpu_gib)} %, allowed are {_shown(100 * limits.mem_threshold)} %",
             )
@@ -573,7 +581,7 @@ class _Tables:
             what = "load" if limits.rule is AdmissionRule.RESULTING else "load before the last joins"
             yield _Finding(
                 "utilisation",
-                float(rise),
+                _real(rise),
                 f"{what} of {'+'.join(worst)} is {_shown(least)}; "
                 f"U_threshold is {_shown(limits.u_threshold)}",
             )
@@ -683,7 +691,7 @@ class _Checker:
     def add(self, kind: str, job: str, place: str, time: Num, amount: Num, text: str) -> None:
         """Note a violation."""
         self.violations.append(
-            Violation(kind=kind, job=job, place=place, time_s=float(time), amount=float(amount), text=text)
+            Violation(kind=kind, job=job, place=place, time_s=_real(time), amount=_real(amount), text=text)
         )
 
     def gpu_name(self, gpu: Gpu) -> str:
@@ -730,22 +738,22 @@ class _Checker:
             deadline_misses=by_class[ViolationClass.DEADLINE],
             threshold_violations=by_class[ViolationClass.THRESHOLD],
             energy=EnergySplit(
-                server_j=float(energy[0]),
-                gpu_standing_j=float(energy[1]),
-                gpu_dynamic_j=float(energy[2]),
-                sleep_j=float(energy[3]),
-                wake_j=float(energy[4]),
+                server_j=_real(energy[0]),
+                gpu_standing_j=_real(energy[1]),
+                gpu_dynamic_j=_real(energy[2]),
+                sleep_j=_real(energy[3]),
+                wake_j=_real(energy[4]),
             ),
-            energy_j=float(total),
-            avg_tpe_s=float(avg_tpe),
-            mean_jtt_s=float(mean_jtt),
-            makespan_s=float(max((self._end(r) for r in self.runs if r), default=self.origin) - self.origin),
+            energy_j=_real(total),
+            avg_tpe_s=_real(avg_tpe),
+            mean_jtt_s=_real(mean_jtt),
+            makespan_s=_real(max((self._end(r) for r in self.runs if r), default=self.origin) - self.origin),
             objective=objective,
-            reference_energy_j=None if reference is None else float(reference[0]),
-            reference_tpe_s=None if reference is None else float(reference[1]),
-            reference_jtt_s=None if reference is None else float(reference[2]),
+            reference_energy_j=None if reference is None else _real(reference[0]),
+            reference_tpe_s=None if reference is None else _real(reference[1]),
+            reference_jtt_s=None if reference is None else _real(reference[2]),
             progress=tuple(
-                (job.name, min(float(job.epochs), float(epochs)))
+                (job.name, min(_real(job.epochs), _real(epochs)))
                 for job, epochs in zip(self.jobs, progress, strict=True)
             ),
             mode=ar.name,
@@ -765,7 +773,7 @@ class _Checker:
         alpha, weight = ar.watts(objective.alpha), ar.watts(objective.jtt_weight)
         tpe, jtt = ar.scale(avg_tpe), ar.scale(mean_jtt)
         if objective.form is ObjectiveForm.RAW:
-            return float(alpha * energy_j / 3_600_000 + (1 - alpha) * tpe / 3600 + weight * jtt / 3600)
+            return _real(alpha * energy_j / 3_600_000 + (1 - alpha) * tpe / 3600 + weight * jtt / 3600)
         if reference is None:
             return None
         e0, t0, j0 = reference[0], ar.scale(reference[1]), ar.scale(reference[2])
@@ -774,7 +782,7 @@ class _Checker:
             if e0 == 0:
                 return None
             value += alpha * energy_j / e0
-        return float(value)
+        return _real(value)
 
     # Rules that concern one job by itself.
 
@@ -936,7 +944,7 @@ class _Checker:
                 "",
                 job.deadline,
                 end - job.deadline,
-                f"job {job.name!r} ends at {float(end)!r} s, {_shown(end - job.deadline)} s after "
+                f"job {job.name!r} ends at {_real(end)!r} s, {_shown(end - job.deadline)} s after "
                 "its deadline",
             )
         if self.schedule.schedule_class is ScheduleClass.STATIC and len(runs) > 1:
@@ -1039,7 +1047,7 @@ class _Checker:
                 self.place((node, k) for k in gpus),
                 start,
                 finding.amount,
-                f"{where}, {_shown(end - start)} s from {float(start)!r} s, job(s) {names}: {finding.text}",
+                f"{where}, {_shown(end - start)} s from {_real(start)!r} s, job(s) {names}: {finding.text}",
             )
 
     # Progress, class and grid.
@@ -1063,7 +1071,7 @@ class _Checker:
                 end,
                 job.epochs - likely,
                 f"job {job.name!r} has run {_shown(likely)} of {job.epochs} epoch(s) when it ends "
-                f"at {float(end)!r} s",
+                f"at {_real(end)!r} s",
             )
         elif certain > (job.epochs if self.grid_s is None else wanted):
             self._check_overrun(job, pieces, slow, certain, end)
@@ -1110,14 +1118,14 @@ class _Checker:
         hidden = 0.0
         speed_before = 0.0
         for i, piece in enumerate(pieces):
-            speed = 0.0 if piece.pace is None else 1.0 / float(piece.pace)
+            speed = 0.0 if piece.pace is None else _real(1 / piece.pace)
             if i in breaks and i:
-                hidden += math.ulp(float(pieces[i - 1].end)) * speed_before
+                hidden += math.ulp(_real(pieces[i - 1].end)) * speed_before
                 speed_before = 0.0
-            hidden += math.ulp(float(piece.start)) * abs(speed - speed_before)
+            hidden += math.ulp(_real(piece.start)) * abs(speed - speed_before)
             speed_before = speed
         if pieces:
-            hidden += math.ulp(float(pieces[-1].end)) * speed_before
+            hidden += math.ulp(_real(pieces[-1].end)) * speed_before
         return self.ar.of(_ROUNDING_ULPS * hidden)
 
     def _check_overrun(
@@ -1152,7 +1160,7 @@ class _Checker:
                 "",
                 allowed,
                 end - allowed,
-                f"job {job.name!r} {until} at {float(allowed)!r} s and holds GPUs up to "
+                f"job {job.name!r} {until} at {_real(allowed)!r} s and holds GPUs up to "
                 f"{_shown(end - allowed)} s longer",
             )
 
@@ -1260,7 +1268,7 @@ class _Checker:
                 node_name,
                 start,
                 short,
-                f"node {node_name!r} takes {_shown(wake_s)} s to wake and is busy from {float(start)!r} s, "
+                f"node {node_name!r} takes {_shown(wake_s)} s to wake and is busy from {_real(start)!r} s, "
                 f"{_shown(short)} s too early for the release of {names}",
             )
 

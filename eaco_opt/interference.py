@@ -82,7 +82,9 @@ class MeasuredSlowdown:
         pairs = sorted(zip(kinds, factors, strict=True))
         for (a, fa), (b, fb) in zip(pairs, pairs[1:], strict=False):
             if a == b and fa != fb:
-                raise DomainError(f"{owner}: equal kinds must have equal factors, got {fa!r} and {fb!r} for {a!r}")
+                raise DomainError(
+                    f"{owner}: equal kinds must have equal factors, got {fa!r} and {fb!r} for {a!r}"
+                )
         object.__setattr__(self, "kinds", tuple(k for k, _ in pairs))
         object.__setattr__(self, "factors", tuple(f for _, f in pairs))
 
@@ -151,9 +153,7 @@ class Interference:
 
     @staticmethod
     def _forbidden(kinds: tuple[str, ...], pairs: set[tuple[str, str]]) -> bool:
-        return any(
-            (kinds[i], kinds[j]) in pairs for i in range(len(kinds)) for j in range(i + 1, len(kinds))
-        )
+        return any((kinds[i], kinds[j]) in pairs for i in range(len(kinds)) for j in range(i + 1, len(kinds)))
 
     def can_share(self, kinds: Sequence[str]) -> bool:
         """Tell whether a set holds no pair that cannot share."""
@@ -179,7 +179,9 @@ class Interference:
         if len(key) <= 1:
             return dict.fromkeys(key, 1.0)
         if not self.can_share(key):
-            raise DomainError(f"interference: {'+'.join(key)} holds a pair that cannot share; it has no slowdown")
+            raise DomainError(
+                f"interference: {'+'.join(key)} holds a pair that cannot share; it has no slowdown"
+            )
         for row in self.measured:
             if row.kinds == key:
                 return dict(zip(row.kinds, row.factors, strict=True))
@@ -187,7 +189,9 @@ class Interference:
         raw = model.factors([demands[k] for k in key])
         out: dict[str, float] = {}
         for kind, factor in zip(key, raw, strict=True):
-            out[kind] = v.real(f"slowdown model {self.model!r}", f"factor of {kind} in {'+'.join(key)}", factor, above=0.0)
+            out[kind] = v.real(
+                f"slowdown model {self.model!r}", f"factor of {kind} in {'+'.join(key)}", factor, above=0.0
+            )
         if self.clamp:
             for row in self.measured:
                 shared = dict(zip(row.kinds, row.factors, strict=True))

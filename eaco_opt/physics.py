@@ -122,7 +122,9 @@ def _runs_of_plan(view: ArrayView, plan: Plan) -> _Runs:
             f"{view.instance.name!r}, got {plan.start_s.shape} and {plan.gpus.shape}"
         )
     if not np.isfinite(plan.start_s).all():
-        raise ScheduleError(f"plan: start of job {view.instance.jobs[int(np.argmin(np.isfinite(plan.start_s)))].name!r} is not finite")
+        raise ScheduleError(
+            f"plan: start of job {view.instance.jobs[int(np.argmin(np.isfinite(plan.start_s)))].name!r} is not finite"
+        )
     return _Runs(
         np.arange(n),
         plan.start_s - view.origin_s,
@@ -156,6 +158,9 @@ def _runs_of_schedule(view: ArrayView, schedule: Schedule) -> _Runs:
                 f"schedule: job {segment.job!r} asks for {view.gpus[i]} GPU(s), a segment of it names {len(segment.gpus)}"
             )
         sizes.append(len(gpus))
+    offset, gpu = np.array(sizes, dtype=np.int64), np.array(gpus, dtype=np.int64)
+    for array in (offset, gpu):  # as in plans: the compiled code has one signature
+        array.setflags(write=False)
     if count and per_job.min() == 0 or len(index) and not count:
         missing = view.instance.jobs[int(np.argmin(per_job))].name
         raise ScheduleError(f"schedule: job {missing!r} has no segment; a schedule runs every job")
@@ -163,8 +168,8 @@ def _runs_of_schedule(view: ArrayView, schedule: Schedule) -> _Runs:
         job,
         np.array([s.start_s for s in schedule.segments], dtype=np.float64) - view.origin_s,
         np.array([s.end_s for s in schedule.segments], dtype=np.float64) - view.origin_s,
-        np.array(sizes, dtype=np.int64),
-        np.array(gpus, dtype=np.int64),
+        offset,
+        gpu,
         per_job,
     )
 
@@ -175,8 +180,14 @@ def _check_layout(view: ArrayView, runs: _Runs) -> None:
     if len(gpu) == 0:
         return
     if gpu.min() < 0 or gpu.max() >= len(view.gpu_node):
-        raise ScheduleError(f"plan: GPU numbers must lie in 0 to {len(view.gpu_node) - 1}, got {gpu.min()} to {gpu.max()}")
-    bad = int(kernel().bad_layout(runs.job, runs.offset, gpu, view.gpu_node, view.first_gpu, view.node_type, view.tau_s))
+        raise ScheduleError(
+            f"plan: GPU numbers must lie in 0 to {len(view.gpu_node) - 1}, got {gpu.min()} to {gpu.max()}"
+        )
+    bad = int(
+        kernel().bad_layout(
+            runs.job, runs.offset, gpu, view.gpu_node, view.first_gpu, view.node_type, view.tau_s
+        )
+    )
     if bad >= 0:
         run, problem = divmod(bad, 4)
         job = view.instance.jobs[int(runs.job[run])]
@@ -418,7 +429,9 @@ def objective_value(instance: Instance, energy_j: float, avg_tpe_s: float, mean_
     o = instance.objective
     if o.form is ObjectiveForm.RAW:
         return (
-            o.alpha * energy_j / 3.6e6 + (1.0 - o.alpha) * avg_tpe_s / 3600.0 + o.jtt_weight * mean_jtt_s / 3600.0
+            o.alpha * energy_j / 3.6e6
+            + (1.0 - o.alpha) * avg_tpe_s / 3600.0
+            + o.jtt_weight * mean_jtt_s / 3600.0
         )
     e0, t0, j0 = instance.arrays().reference()
     energy = o.alpha * energy_j / e0 if o.alpha > 0.0 and e0 > 0.0 else 0.0
@@ -453,10 +466,12 @@ def _problems(
         )
     texts += [f"job {names[int(runs.job[i])]!r} starts before its release" for i in np.flatnonzero(early)[:5]]
     texts += [
-        f"job {names[i]!r} does {out.state.progress[i]:g} of its {view.epochs[i]:g} epochs" for i in np.flatnonzero(short)[:5]
+        f"job {names[i]!r} does {out.state.progress[i]:g} of its {view.epochs[i]:g} epochs"
+        for i in np.flatnonzero(short)[:5]
     ]
     texts += [
-        f"job {names[i]!r} holds its GPUs {out.overrun[i]:g} s after it has finished" for i in np.flatnonzero(over)[:5]
+        f"job {names[i]!r} holds its GPUs {out.overrun[i]:g} s after it has finished"
+        for i in np.flatnonzero(over)[:5]
     ]
     if out.state.counter[k.WAKE_BAD]:
         texts.append(f"{int(out.state.counter[k.WAKE_BAD])} node(s) start work before they can have woken up")

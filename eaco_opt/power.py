@@ -121,7 +121,9 @@ class PowerModel:
         """Validate."""
         for field, kind in (("server", ServerPower), ("gpu", GpuPower)):
             if not isinstance(getattr(self, field), kind):
-                raise DomainError(f"power model: {field} must be a {kind.__name__}, got {getattr(self, field)!r}")
+                raise DomainError(
+                    f"power model: {field} must be a {kind.__name__}, got {getattr(self, field)!r}"
+                )
         measured = v.items("power model", "measured", self.measured, MeasuredPower)
         sets = [m.kinds for m in measured]
         if len(set(sets)) != len(sets):

@@ -77,7 +77,9 @@ class Profile:
             raise DomainError(f"{owner}: epoch_times must hold at least one entry, got none")
         keys = [(t.gpu_type, t.gpus) for t in times]
         if len(set(keys)) != len(keys):
-            raise DomainError(f"{owner}: epoch_times name the same GPU type and count twice; keep one entry each")
+            raise DomainError(
+                f"{owner}: epoch_times name the same GPU type and count twice; keep one entry each"
+            )
         object.__setattr__(self, "epoch_times", times)
         for field in ("gpu_util_mean", "gpu_util_peak", "cpu_share"):
             object.__setattr__(self, field, v.real(owner, field, getattr(self, field), low=0.0, high=1.0))

@@ -37,10 +37,14 @@ class Registry:
     def register(self, name: str, target: str) -> None:
         """Add a part; refuses a name that is taken and a target of the wrong form."""
         if name in self._targets:
-            raise EacoError(f"{self.family} {name!r} is registered already, as {self._targets[name]}; choose another name")
+            raise EacoError(
+                f"{self.family} {name!r} is registered already, as {self._targets[name]}; choose another name"
+            )
         module, _, attribute = target.partition(":")
         if not module or not attribute:
-            raise EacoError(f"{self.family} {name!r}: target must look like 'module:attribute', got {target!r}")
+            raise EacoError(
+                f"{self.family} {name!r}: target must look like 'module:attribute', got {target!r}"
+            )
         self._targets[name] = target
 
     def _read_third_parties(self) -> None:

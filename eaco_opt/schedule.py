@@ -129,7 +129,9 @@ class Schedule:
             object.__setattr__(self, "schedule_class", ScheduleClass(self.schedule_class))
         except ValueError:
             known = ", ".join(c.value for c in ScheduleClass)
-            raise DomainError(f"schedule: schedule_class must be one of {known}, got {self.schedule_class!r}") from None
+            raise DomainError(
+                f"schedule: schedule_class must be one of {known}, got {self.schedule_class!r}"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

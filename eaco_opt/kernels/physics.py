@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import jit
+from ._jit import inlined, jit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -26,9 +26,20 @@ OK, MISSING, TOO_WIDE = 0, 1, 2
 """Return codes of `place` and `run`."""
 
 # Rows of State.energy [J], without PUE, and of other integrals over time.
-SERVER, STANDING, DYNAMIC, MODELLED_SETS, MODELLED_POWER, NODE_S, LOAD_S, GPU_S, THRESHOLD_S, WAKE_J, WAKE_S, SLEEP_J = (
-    range(12)
-)
+(
+    SERVER,
+    STANDING,
+    DYNAMIC,
+    MODELLED_SETS,
+    MODELLED_POWER,
+    NODE_S,
+    LOAD_S,
+    GPU_S,
+    THRESHOLD_S,
+    WAKE_J,
+    WAKE_S,
+    SLEEP_J,
+) = range(12)
 # Entries of State.counter.
 (
     ACTIVE,
@@ -112,7 +123,7 @@ class State(NamedTuple):
     peak_u: FloatArray
 
 
-@jit
+@inlined
 def child(sets: Sets, parent: int, cls: int) -> int:
     """Return the set with one more member of a class, -1 if it was never met."""
     key = parent * sets.classes + cls
@@ -125,7 +136,7 @@ def child(sets: Sets, parent: int, cls: int) -> int:
     return -1
 
 
-@jit
+@inlined
 def _up(state: State, at: int) -> None:
     heap, place, due = state.heap, state.heap_at, state.due
     j = heap[at]
@@ -142,7 +153,7 @@ def _up(state: State, at: int) -> None:
     place[j] = at
 
 
-@jit
+@inlined
 def _down(state: State, at: int) -> None:
     heap, place, due = state.heap, state.heap_at, state.due
     n = state.counter[HEAP]
@@ -167,7 +178,7 @@ def _down(state: State, at: int) -> None:
     place[j] = at
 
 
-@jit
+@inlined
 def _push(state: State, j: int) -> None:
     at = state.counter[HEAP]
     state.counter[HEAP] = at + 1
@@ -176,7 +187,7 @@ def _push(state: State, j: int) -> None:
     _up(state, at)
 
 
-@jit
+@inlined
 def _pop(state: State, j: int) -> None:
     n = state.counter[HEAP] - 1
     state.counter[HEAP] = n
@@ -190,7 +201,7 @@ def _pop(state: State, j: int) -> None:
         _down(state, state.heap_at[last])
 
 
-@jit
+@inlined
 def _same(view: View, sets: Sets, state: State, a: int, b: int) -> bool:
     """Tell whether two GPUs of a node host the same jobs (in the same order)."""
     if state.gpu_set[a] != state.gpu_set[b]:
@@ -201,7 +212,7 @@ def _same(view: View, sets: Sets, state: State, a: int, b: int) -> bool:
     return True
 
 
-@jit
+@inlined
 def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
     """Add the energy of node ``n`` since its last change, in total and by job (equation 5)."""
     nf = state.node_f
@@ -251,14 +262,18 @@ def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
         gpu = end
 
 
-@jit
+@inlined
 def settle_job(state: State, j: int, t: float) -> None:
-    """Add the progress of job ``j`` since its last change of speed."""
-    state.progress[j] += state.speed[j] * (t - state.since[j])
-    state.since[j] = t
+    """Add the progress of job ``j`` since its last change of speed.
+
+    A ``since`` in the future means that the job waits for its node to wake up.
+    """
+    if t > state.since[j]:
+        state.progress[j] += state.speed[j] * (t - state.since[j])
+        state.since[j] = t
 
 
-@jit
+@inlined
 def member_sigma(sets: Sets, sigma: FloatArray, s: int, cls: int) -> float:
     """Return the slowdown of a member of class ``cls`` in set ``s``, from table ``sigma``."""
     for i in range(sets.count[s]):
@@ -267,7 +282,7 @@ def member_sigma(sets: Sets, sigma: FloatArray, s: int, cls: int) -> float:
     return 1.0
 
 
-@jit
+@inlined
 def _due(state: State, j: int, t: float, slot: float) -> float:
     """Return when job ``j`` reaches its target; with slots, the end of that slot."""
     if not np.isnan(state.fixed_end[j]):
@@ -275,6 +290,7 @@ def _due(state: State, j: int, t: float, slot: float) -> float:
     if state.speed[j] <= 0.0:
         return np.inf
     target = state.target[j]
+    t = max(t, state.since[j])
     if slot > 0.0:
         left = target * (1.0 - 1e-9) - state.progress[j]
         if left <= 0.0:
@@ -284,7 +300,7 @@ def _due(state: State, j: int, t: float, slot: float) -> float:
     return t + max(0.0, target - state.progress[j]) / state.speed[j]
 
 
-@jit
+@inlined
 def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: float) -> None:
     """Work out powers of node ``n``, and speeds and due times of the jobs on it, from ``t`` on."""
     node_type = view.node_type[n]
@@ -365,7 +381,7 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
     state.node_i[n, I_MODELLED_POWER] = 0 if looked_up else 1
 
 
-@jit
+@inlined
 def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None:
     """Begin a busy period of node ``n``: count it, pay for its wake-up."""
     nf = state.node_f
@@ -387,7 +403,7 @@ def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None
     state.node_i[n, I_WAKE_OPEN] = 0 if (ready or wake <= 0.0) else 1
 
 
-@jit
+@inlined
 def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> int:
     """Start job ``j`` at ``t`` on the GPUs listed for it in ``state.job_gpu``.
 
@@ -456,7 +472,7 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
     return OK
 
 
-@jit
+@inlined
 def remove(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> None:
     """Take job ``j`` off its GPUs at ``t``; its progress is settled and kept."""
     cls = view.job_class[j]
@@ -511,6 +527,26 @@ def finish(view: View, state: State, t: float) -> None:
         if state.node_i[n, I_SLOTS] == 0:
             asleep = t - max(state.node_f[n, N_END], 0.0)
             state.total[SLEEP_J] += view.types[view.node_type[n], 6] * max(0.0, asleep)
+
+
+@jit
+def start_job(view: View, sets: Sets, state: State, j: int, now: float, begin: float, slot: float) -> int:
+    """For the simulator: `place` at ``now`` a job that runs from ``begin`` >= ``now`` on."""
+    code = place(view, sets, state, j, now, slot)
+    if code == OK and begin > now:
+        state.since[j] = begin
+        state.began[j] = begin
+        state.due[j] = _due(state, j, now, slot)
+        at = state.heap_at[j]
+        _up(state, at)
+        _down(state, state.heap_at[j])
+    return code
+
+
+@jit
+def stop_job(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> None:
+    """For the simulator: `remove`."""
+    remove(view, sets, state, j, t, slot)
 
 
 @jit
@@ -585,7 +621,6 @@ def run(
                 return code
             first_start[j] = min(first_start[j], t)
             counter[NEXT] = at + 1
-
 
 
 @jit

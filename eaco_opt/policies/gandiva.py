@@ -1,0 +1,152 @@
+"""Gandiva: random packing under pressure, undone on introspection (docs/model.md section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .. import _validate as v
+from ..schedule import ScheduleClass
+from ..simulator import Action, Event, EventKind, Start, Stop, World
+from . import choice
+from .queue import Line
+from .unshared import Unshared
+
+
+class Gandiva:
+    """FIFO placement; while demand exceeds the cluster, random pairs share, bad pairs part.
+
+    While the GPUs asked for by all jobs present exceed the cluster, a waiting job and a
+    running, unshared one of equal GPU count are drawn at random and packed, without
+    looking at speeds, until no pair is left. At every later decision, pairs whose
+    summed relative throughput is observed to be below the threshold are dissolved: the
+    job that joined goes back to the line with its progress. Bad pairs are not
+    remembered, and pairs are not parted merely because demand fits again. At most two
+    jobs share; memory and K are obeyed. In static form pairs are not dissolved.
+
+    Parameters
+    ----------
+    choice
+        ``random`` (default): pairs are drawn evenly; ``affinity``: the waiting job is
+        drawn, and joins the partner with the lowest summed load (lowest submit index
+        among equals).
+    threshold
+        Least summed relative throughput of a pair that stays; 1.
+    obey_u
+        Whether U_threshold is obeyed when packing (default: no).
+    """
+
+    name = "gandiva"
+    schedule_class = ScheduleClass.FLUID
+
+    def __init__(self, *, choice: str = "random", threshold: float = 1.0, obey_u: bool = False) -> None:
+        self.choice = _choice(choice)
+        self.threshold = v.real("policy 'gandiva'", "threshold", threshold, low=0.0)
+        self.obey_u = v.flag("policy 'gandiva'", "obey_u", obey_u)
+        self.counters: dict[str, int] = {}
+
+    def begin(self, world: World, rng: np.random.Generator) -> None:
+        """Start with an empty line."""
+        self.counters = {"packed": 0, "dissolved": 0}
+        self._rng = rng
+        self._line = Line(world)
+        self._unshared = Unshared(world)
+        self._partner: dict[int, int] = {}
+        self._joined: dict[int, float] = {}
+        self._waiting = Unshared(world)  # the same index, over waiting jobs
+        self._total = len(world.gpu_node)
+
+    def decide(self, world: World, events: Sequence[Event]) -> Iterator[Action]:
+        """Part bad pairs, place alone while it fits, pack at random while demand exceeds supply."""
+        line, unshared, waiting = self._line, self._unshared, self._waiting
+        for event in events:
+            if event.kind is EventKind.ARRIVAL:
+                line.add(event.job)
+                waiting.add(event.job)
+            elif event.kind is EventKind.DEPARTURE:
+                unshared.discard(event.job)
+                self._part(event.job)
+        if not world.static:
+            for job in [j for j, t in self._joined.items() if t < world.now_s]:
+                partner = self._partner[job]
+                if 1.0 / world.slowdown(job) + 1.0 / world.slowdown(partner) < self.threshold:
+                    self._part(job)
+                    unshared.discard(job)
+                    self.counters["dissolved"] += 1
+                    yield Stop(job)
+                    line.add(job)
+                    waiting.add(job)
+        while line:
+            job = line.head()
+            gpus = world.best_fit(job)
+            if not gpus:
+                break
+            line.remove(job)
+            waiting.discard(job)
+            unshared.add(job)
+            yield Start(job, gpus)
+        if world.demand <= self._total:
+            return
+        while pair := self._draw(world):
+            job, partner = pair
+            line.remove(job)
+            waiting.discard(job)
+            unshared.discard(partner)
+            self._partner[job], self._partner[partner] = partner, job
+            self._joined[job] = max(world.now_s, float(world.state.since[partner]))
+            self.counters["packed"] += 1
+            yield Start(job, world.gpus_of[partner])
+
+    def _part(self, job: int) -> None:
+        partner = self._partner.pop(job, -1)
+        if partner >= 0:
+            del self._partner[partner]
+            self._joined.pop(job, None)
+            self._joined.pop(partner, None)
+            self._unshared.add(partner)
+
+    def _draw(self, world: World) -> tuple[int, int] | None:
+        """Draw a waiting job evenly among those that have a partner, then its partner."""
+        groups: list[tuple[list[int], list[int]]] = []
+        for size, by_class in self._waiting.groups.items():
+            partners = self._unshared.of_size(size)
+            if not partners:
+                continue
+            for jobs in by_class.values():
+                fits = self._fitting(world, next(iter(jobs)), partners)
+                if fits:
+                    groups.append((list(jobs), fits))
+        total = sum(len(jobs) for jobs, _ in groups)
+        if not total:
+            return None
+        k = int(self._rng.integers(total))
+        for jobs, fits in groups:
+            if k < len(jobs):
+                return jobs[k], self._pick(world, fits)
+            k -= len(jobs)
+        return None
+
+    def _fitting(self, world: World, job: int, partners: dict[int, dict[int, None]]) -> list[int]:
+        out: list[int] = []
+        answers: dict[tuple[int, int], bool] = {}
+        for cls, jobs in partners.items():
+            for partner in jobs:
+                gpus = world.gpus_of[partner]
+                node = world.gpu_node[gpus[0]]
+                key = (cls, world.node_types[node])
+                if key not in answers:
+                    answers[key] = world.may_use(job, node) and world.can_join(job, gpus, self.obey_u)
+                if answers[key]:
+                    out.append(partner)
+        return out
+
+    def _pick(self, world: World, partners: list[int]) -> int:
+        if self.choice == "random":
+            return partners[int(self._rng.integers(len(partners)))]
+        util = world.arrays.util
+        return min(partners, key=lambda p: (float(util[p]), p))
+
+
+def _choice(value: str) -> str:
+    return choice("gandiva", "choice", value, ("random", "affinity"))
