@@ -325,19 +325,28 @@ def small_instances_with_plans(draw: st.DrawFn, **options: Any) -> tuple[Instanc
 
 @st.composite
 def small_instances_with_schedules(draw: st.DrawFn, **options: Any) -> tuple[Instance, Schedule]:
-    """Draw an instance and segments on its nodes with arbitrary ends, which physics need not agree with."""
+    """Draw an instance and segments on its nodes with arbitrary ends, which physics need not agree with.
+
+    Segments of one job do not overlap (wild: they may, but no two have the same start and end).
+    """
     instance = draw(small_instances(**{"cannot_share": False, **options}))
     wild = bool(options.get("wild", False))
     segments: list[Segment] = []
     for job in instance.jobs:
-        for _ in range(draw(st.integers(0, 3))):
+        count = draw(st.integers(0, 3))
+        if wild:
+            finite = st.floats(allow_nan=False, allow_infinity=False)
+            spans = st.tuples(finite, finite).filter(lambda pair: pair[0] < pair[1])
+            times = draw(st.lists(spans, min_size=count, max_size=count, unique=True))
+        else:
+            gap, length = _number(0.0, 9000.0, 0.1, wild=False), _number(0.1, 9000.0, 0.1, wild=False)
+            times, now = [], job.release_s
+            for _ in range(count):
+                start = now + draw(gap)
+                now = start + draw(length)
+                times.append((start, now))
+        for start, end in times:
             gpus, _ = draw(_gangs(instance, job))
-            if wild:
-                times = st.floats(allow_nan=False, allow_infinity=False)
-                start, end = sorted(draw(st.lists(times, min_size=2, max_size=2, unique=True)))
-            else:
-                start = job.release_s + draw(_number(0.0, 9000.0, 0.1, wild=False))
-                end = start + draw(_number(0.1, 9000.0, 0.1, wild=False))
             segments.append(Segment(job=job.name, start_s=start, end_s=end, gpus=gpus))
     return instance, Schedule(
         segments=tuple(segments),
