@@ -17,7 +17,10 @@ _MAX_NAME = 500
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes out
+        return "a number of thousands of digits"
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -41,7 +44,7 @@ def integer(owner: str, field: str, value: Any, low: int, high: int | None = Non
     number = int(value)
     if number < low or (high is not None and number > high):
         upper = "" if high is None else f" and at most {high}"
-        raise DomainError(f"{owner}: {field} must be at least {low}{upper}, got {number}")
+        raise DomainError(f"{owner}: {field} must be at least {low}{upper}, got {_shown(number)}")
     return number
 
 
@@ -58,7 +61,10 @@ def real(
     """Return a float in the stated range; NaN is refused, infinity only if allowed."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise DomainError(f"{owner}: {field} must be a number, got {_shown(value)}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise DomainError(f"{owner}: {field} must be below 1.8e308 in size, got {_shown(value)}") from None
     if math.isnan(number) or (math.isinf(number) and not (infinite and number > 0)):
         kind = "a finite number or infinity" if infinite else "a finite number"
         raise DomainError(f"{owner}: {field} must be {kind}, got {number}")

@@ -76,4 +76,4 @@ class Job:
             raise DomainError(
                 f"{owner}: memory_kind must be one of {known}, got {self.memory_kind!r}"
             ) from None
-        put(self, "submit_index", v.integer(owner, "submit_index", self.submit_index, -1))
+        put(self, "submit_index", v.integer(owner, "submit_index", self.submit_index, -1, 2**63 - 1))
