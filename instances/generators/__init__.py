@@ -1,1 +1,97 @@
-"""Instance families, one file each: seeded, the same bytes for the same call."""
+"""Instance families, one file each: seeded, the same bytes for the same call.
+
+:func:`generate` is the public face. A family is a function ``family(request) -> Instance`` with a line in
+:data:`GENERATORS`; what all families share (options, releases, deadlines, metadata) is in
+:mod:`instances.generators.common`. docs/instances.md gives the distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from eaco_opt.cluster import Cluster
+from eaco_opt.errors import DomainError
+from eaco_opt.instance import Instance
+from eaco_opt.limits import Limits, Objective
+from eaco_opt.registry import Registry
+
+from ..clusters import resolve_cluster
+from .common import DEFAULT_LOAD, DEFAULT_SLACK, Request
+
+GENERATORS = Registry("generator family", "eaco_opt.generators")
+GENERATORS.register("production", "instances.generators.production:production")
+GENERATORS.register("whole-node", "instances.generators.whole_node:whole_node")
+GENERATORS.register("mixed", "instances.generators.mixed:mixed")
+
+__all__ = ["DEFAULT_LOAD", "DEFAULT_SLACK", "GENERATORS", "Request", "generate"]
+
+
+def generate(
+    family: str,
+    *,
+    jobs: int,
+    nodes: int | None = None,
+    gpus_per_node: int | None = None,
+    cluster: Cluster | None = None,
+    load: float = DEFAULT_LOAD,
+    slack: tuple[float, float] = DEFAULT_SLACK,
+    epochs: tuple[int, int] | None = None,
+    mix: Mapping[str, float] | None = None,
+    limits: Limits | None = None,
+    objective: Objective | None = None,
+    seed: int = 0,
+) -> Instance:
+    """Return an instance of a family; the same arguments give the same bytes.
+
+    Parameters
+    ----------
+    family
+        Name in :data:`GENERATORS`.
+    jobs
+        Number of jobs, J >= 1; they are called ``j0``, ``j1``, ... in order of release.
+    nodes, gpus_per_node
+        Number of V100 nodes and GPUs of each (8 by default).
+    cluster
+        A cluster instead; its GPUs must be V100, the only type that the four models have epoch times for.
+    load
+        Offered load: exclusive GPU-hours of all jobs over GPU-hours of the cluster in the time during which
+        jobs arrive; above 0.
+    slack
+        (low, high); the deadline is release + slack * 1.1 * epochs * epoch time + 1 h, slack uniform between.
+    epochs
+        (low, high), whole numbers; epochs are uniform between (10 to 90 by default). Family ``production``
+        has epochs from its running times, and clips them to this if it is given.
+    mix
+        Shares of the models by name, e.g. ``{"AlexNet": 2, "VGG-16": 1}``; equal shares by default.
+    limits, objective
+        Limits and objective of the instance; the defaults of :class:`~eaco_opt.limits.Limits` and
+        :class:`~eaco_opt.limits.Objective`.
+    seed
+        Whole number >= 0.
+
+    Raises
+    ------
+    UnknownNameError
+        No such family, or no such model in ``mix``; the text lists the known names.
+    DomainError
+        An argument is out of range; the text says which and what is expected.
+    """
+    maker: Callable[[Request], Instance] = GENERATORS.get(family)
+    owner = f"family {family!r}"
+    if limits is not None and not isinstance(limits, Limits):
+        raise DomainError(f"{owner}: limits must be a Limits, got {limits!r}")
+    if objective is not None and not isinstance(objective, Objective):
+        raise DomainError(f"{owner}: objective must be an Objective, got {objective!r}")
+    request = Request(
+        family=family,
+        jobs=jobs,
+        cluster=resolve_cluster(owner, nodes=nodes, gpus_per_node=gpus_per_node, cluster=cluster),
+        load=load,
+        slack=slack,
+        epochs=epochs,
+        mix=mix,
+        limits=limits or Limits(),
+        objective=objective or Objective(),
+        seed=seed,
+    )
+    return maker(request)

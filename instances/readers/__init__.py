@@ -1,4 +1,126 @@
 """Trace readers, one file each: a trace file of another group becomes an instance.
 
-Every reader reports how many rows it took, repaired and refused, and why.
+:func:`import_trace` is the public face. Every reader works in two halves: text to plain columns
+(:class:`TraceColumns`, with a :class:`RowNote` for each row refused or repaired), and columns to a
+:class:`Workload` (what the rows run and for how long); selection, mapping, deadlines and the accounts are the
+same for all (:mod:`instances.selection`). Every row of a file is taken, or refused for a reason that is
+counted and can be listed (:func:`write_report`). docs/instances.md has a data dictionary for each format.
+
+A reader of another distribution is a class with the methods of :class:`Reader`, registered through the entry
+points ``eaco_opt.readers``.
 """
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eaco_opt.cluster import Cluster
+from eaco_opt.registry import Registry
+
+from .columns import RowNote, TraceColumns
+from .native import Workload
+from .options import DEFAULT_NODES, ImportOptions, JobMapping, Release, TooLarge
+from .report import TraceImport, write_report
+from .text import TraceText, read_text
+
+READERS = Registry("trace reader", "eaco_opt.readers")
+READERS.register("gavel", "instances.readers.gavel:Gavel")
+READERS.register("philly-csv", "instances.readers.philly_csv:PhillyCsv")
+
+__all__ = [
+    "DEFAULT_NODES",
+    "READERS",
+    "ImportOptions",
+    "JobMapping",
+    "Reader",
+    "Release",
+    "RowNote",
+    "TooLarge",
+    "TraceColumns",
+    "TraceImport",
+    "TraceText",
+    "Workload",
+    "import_text",
+    "import_trace",
+    "read_text",
+    "write_report",
+]
+
+
+class Reader(Protocol):
+    """What a trace reader does; it is built without arguments.
+
+    A reader raises :class:`~eaco_opt.errors.TraceError` when the file as a whole is not of its format, with
+    file, line, what was expected and what was got. A single bad row is a note, never an error.
+    """
+
+    def read(self, text: TraceText) -> TraceColumns:
+        """Return the columns of a trace."""
+        ...
+
+    def workload(
+        self, columns: TraceColumns, gpus: NDArray[np.int64], options: ImportOptions, cluster: Cluster
+    ) -> Workload:
+        """Return what the rows run.
+
+        Parameters
+        ----------
+        columns
+            As :meth:`read` returned them.
+        gpus
+            (N,) GPUs that the rows get: those asked for, or fewer where they were clipped.
+        options, cluster
+            As for the import.
+        """
+        ...
+
+
+def import_trace(
+    reader: str, path: str | os.PathLike[str], options: ImportOptions | None = None
+) -> TraceImport:
+    """Return the instance that a trace file makes, and the accounts of its rows.
+
+    Parameters
+    ----------
+    reader
+        Name in :data:`READERS`.
+    path
+        The trace; gzip, xz and bzip2 files are decompressed.
+    options
+        How to import; the defaults of :class:`ImportOptions` without it.
+
+    Raises
+    ------
+    UnknownNameError
+        No such reader; the text lists the known ones.
+    TraceError
+        The file cannot be read, is not of this format, or no row of it was taken.
+    ImpossibleJobsError
+        Jobs ask for more GPUs than the cluster has, and options say to refuse that.
+    DomainError
+        An option does not fit the trace or the cluster.
+    """
+    part = READERS.get(reader)
+    return import_text(reader, part, read_text(path), options or ImportOptions())
+
+
+def import_text(name: str, reader: type[Reader], text: TraceText, options: ImportOptions) -> TraceImport:
+    """Return the instance that the lines of a trace make; see :func:`import_trace` for errors.
+
+    Parameters
+    ----------
+    name
+        What messages and metadata call the reader.
+    reader
+        Its class.
+    text, options
+        The lines, and how to import.
+    """
+    from ..selection import build
+
+    part = reader()
+    return build(name, part, part.read(text), options)

@@ -1,0 +1,218 @@
+"""What all families share: the checked request, releases by load, deadlines, names and metadata."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eaco_opt.cluster import Cluster
+from eaco_opt.errors import DomainError
+from eaco_opt.instance import Instance
+from eaco_opt.job import Job
+from eaco_opt.limits import Limits, Objective
+
+from .. import paper
+from ..clusters import describe_cluster
+from ..draws import between, checked_seed, checked_slack, pick, shares, uniforms, whole
+from ..workloads import PaperWorkload, paper_workload
+
+DEFAULT_LOAD = 1.0
+"""Offered load when none is given: as much work as the cluster can do exclusively."""
+
+DEFAULT_SLACK = (1.3, 2.5)
+"""Range of the slack where the paper is silent (docs/model.md section 1)."""
+
+DEFAULT_EPOCHS = (10, 90)
+"""Range of the epochs of the families ``whole-node`` and ``mixed``."""
+
+DEADLINE_FACTOR = 1.1
+DEADLINE_EXTRA_S = 3600.0
+"""The deadline is release + slack * 1.1 * epochs * epoch time + 1 h."""
+
+MAX_JOBS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A checked call of :func:`instances.generators.generate`; the attributes are its parameters."""
+
+    family: str
+    jobs: int
+    cluster: Cluster
+    load: float
+    slack: tuple[float, float]
+    epochs: tuple[int, int] | None
+    mix: Mapping[str, float] | None
+    limits: Limits
+    objective: Objective
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        owner, put = self.owner, object.__setattr__
+        if isinstance(self.jobs, bool) or not isinstance(self.jobs, int) or not 1 <= self.jobs <= MAX_JOBS:
+            raise DomainError(f"{owner}: jobs must be a whole number from 1 to {MAX_JOBS}, got {self.jobs!r}")
+        if (
+            isinstance(self.load, bool)
+            or not isinstance(self.load, (int, float))
+            or not 0.0 < self.load < math.inf
+        ):
+            raise DomainError(f"{owner}: load must be a finite number above 0, got {self.load!r}")
+        put(self, "load", float(self.load))
+        put(self, "slack", checked_slack(owner, self.slack))
+        if self.epochs is not None:
+            pair = tuple(self.epochs) if isinstance(self.epochs, (tuple, list)) else ()
+            if (
+                len(pair) != 2
+                or any(isinstance(x, bool) or not isinstance(x, int) for x in pair)
+                or not 1 <= pair[0] <= pair[1] <= 10**9
+            ):
+                raise DomainError(
+                    f"{owner}: epochs must be two whole numbers with 1 <= low <= high <= 10**9, got "
+                    f"{self.epochs!r}"
+                )
+            put(self, "epochs", (pair[0], pair[1]))
+        shares(owner, self.mix, paper.MODELS)
+        put(self, "seed", checked_seed(owner, self.seed))
+
+    @property
+    def owner(self) -> str:
+        """What messages call the family."""
+        return f"family {self.family!r}"
+
+    def uniforms(self, stream: str, count: int | None = None) -> NDArray[np.float64]:
+        """Return uniforms of one stream, one for each job unless ``count`` says otherwise."""
+        return uniforms(self.seed, stream, self.jobs if count is None else count)
+
+    def models(self) -> NDArray[np.int64]:
+        """Return (J,) positions in :data:`instances.paper.MODELS`, drawn with the shares of the mix."""
+        return pick(self.uniforms("model"), shares(self.owner, self.mix, paper.MODELS))
+
+    def whole_epochs(self) -> NDArray[np.int64]:
+        """Return (J,) epochs, uniform whole numbers in the range asked for."""
+        low, high = self.epochs or DEFAULT_EPOCHS
+        return whole(self.uniforms("epochs"), low, high)
+
+    def workload(self) -> PaperWorkload:
+        """Return the four models for the cluster; refuses GPUs without epoch times."""
+        return paper_workload(self.owner, self.cluster)
+
+    def call(self) -> str:
+        """Return the call as JSON, for the metadata (limits and objective are in the instance itself)."""
+        out = {
+            "family": self.family,
+            "jobs": self.jobs,
+            "cluster": describe_cluster(self.cluster),
+            "load": self.load,
+            "slack": list(self.slack),
+            "epochs": None if self.epochs is None else list(self.epochs),
+            "mix": None if self.mix is None else {k: float(x) for k, x in sorted(self.mix.items())},
+            "seed": self.seed,
+        }
+        return json.dumps(out, sort_keys=True)
+
+
+def arrival_window_s(
+    request: Request, epoch_time_s: NDArray[np.float64], gpus: NDArray[np.int64], epochs: NDArray[np.int64]
+) -> float:
+    """Return the time during which jobs arrive [s]: exclusive GPU-seconds / (GPUs * load).
+
+    Parameters
+    ----------
+    request
+        Gives cluster and load.
+    epoch_time_s, gpus, epochs
+        (J,) of the jobs.
+    """
+    work = math.fsum((epoch_time_s * gpus * epochs).tolist())
+    return work / (request.cluster.total_gpus() * request.load)
+
+
+def assemble(
+    request: Request,
+    *,
+    workload: PaperWorkload,
+    models: NDArray[np.int64],
+    gpus: NDArray[np.int64],
+    epochs: NDArray[np.int64],
+    release_s: NDArray[np.float64],
+    assumptions: Mapping[str, str],
+) -> Instance:
+    """Return the instance of drawn jobs: sorted by release, the first 0, deadlines drawn, whole ms.
+
+    Parameters
+    ----------
+    request, workload
+        The call and its four models.
+    models, gpus, epochs
+        (J,) position in :data:`instances.paper.MODELS`, GPUs and epochs.
+    release_s
+        (J,) unshifted releases [s].
+    assumptions
+        Added to the metadata.
+    """
+    tau = np.array([workload.epoch_time_s[m] for m in paper.MODELS])[models]
+    slack = between(request.uniforms("slack"), *request.slack)
+    order = np.argsort(release_s, kind="stable")
+    shifted = release_s - release_s[order[0]]
+    jobs: list[Job] = []
+    for place, i in enumerate(order.tolist()):
+        release = round(float(shifted[i]), 3)
+        allowed = float(slack[i]) * DEADLINE_FACTOR * int(epochs[i]) * float(tau[i]) + DEADLINE_EXTRA_S
+        jobs.append(
+            Job(
+                name=f"j{place}",
+                profile=paper.MODELS[int(models[i])],
+                gpus=int(gpus[i]),
+                epochs=int(epochs[i]),
+                release_s=release,
+                deadline_s=round(release + allowed, 3),
+                submit_index=place,
+            )
+        )
+    return Instance(
+        name=f"{request.family}-{request.jobs}x{len(request.cluster.nodes)}-seed{request.seed}",
+        jobs=tuple(jobs),
+        profiles=workload.profiles,
+        cluster=request.cluster,
+        usage=workload.usage,
+        truth=workload.truth,
+        limits=request.limits,
+        objective=request.objective,
+        metadata=tuple(
+            {
+                "source": f"generator family {request.family}",
+                "generator.call": request.call(),
+                "assumption.deadline": (
+                    f"release + slack * {DEADLINE_FACTOR:g} * epochs * epoch time + 1 h, slack uniform in "
+                    f"[{request.slack[0]:g}, {request.slack[1]:g}]"
+                ),
+                "assumption.times": "releases and deadlines are rounded to whole milliseconds",
+                **workload.assumptions,
+                **assumptions,
+            }.items()
+        ),
+    )
+
+
+UNIFORM_RELEASES = (
+    "uniform over [0, total exclusive GPU-hours / (GPUs * load)], then shifted so that the first is 0"
+)
+"""Metadata text of the families with uniform releases."""
+
+
+def uniform_releases_s(
+    request: Request,
+    workload: PaperWorkload,
+    models: NDArray[np.int64],
+    gpus: NDArray[np.int64],
+    epochs: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return (J,) releases uniform over the time that the load gives [s]."""
+    tau = np.array([workload.epoch_time_s[m] for m in paper.MODELS])[models]
+    return request.uniforms("release") * arrival_window_s(request, tau, gpus, epochs)

@@ -1,0 +1,150 @@
+"""The options that all trace readers share."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from eaco_opt.cluster import Cluster
+from eaco_opt.errors import DomainError, UnknownNameError
+from eaco_opt.limits import Limits, Objective
+
+from ..draws import checked_seed, checked_slack
+
+DEFAULT_NODES = 64
+"""Nodes of an imported instance when none are named: the larger cluster of the EaCO paper."""
+
+_OWNER = "import"
+
+
+class JobMapping(StrEnum):
+    """What an imported job runs: its own workload, or one of the EaCO paper's four models."""
+
+    NATIVE = "native"
+    PAPER_CNN = "paper-cnn"
+
+
+class TooLarge(StrEnum):
+    """What happens to a job that asks for more GPUs than the cluster can give it."""
+
+    REFUSE = "refuse"
+    DROP = "drop"
+    CLIP = "clip"
+
+
+class Release(StrEnum):
+    """Releases as in the trace (shifted, first 0), or all 0 in the order of the trace."""
+
+    TRACE = "trace"
+    ZERO = "zero"
+
+
+def _word(field: str, kind: type[StrEnum], value: str) -> StrEnum:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(k.value for k in kind)
+        raise UnknownNameError(f"{_OWNER}: unknown {field} {value!r}; known are: {known}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """How a trace becomes an instance (docs/instances.md).
+
+    Attributes
+    ----------
+    nodes, gpus_per_node
+        Number of V100 nodes and GPUs of each; 64 and 8 by default.
+    cluster
+        A cluster instead.
+    jobs
+        Take the first so many usable rows after sorting and selection; all by default.
+    time_from, time_to
+        Window of submit times [from, to): seconds from the first submit of the trace (a number, or text that
+        is one), or, for traces with dates, an ISO date or time. Without an offset it is local time of the
+        trace.
+    vc
+        Take rows of this virtual cluster only.
+    mapping
+        ``native`` or ``paper-cnn``.
+    slack
+        (low, high): the deadline is release + slack * exclusive running time, slack uniform between; ``None``
+        for infinite deadlines.
+    own_deadlines
+        Whether a row's own deadline, where the trace has one, replaces the drawn one.
+    too_large
+        ``refuse`` (an error that names the jobs), ``drop`` or ``clip``.
+    release
+        ``trace`` or ``zero``.
+    max_duration_s
+        Longer running times are cut to this [s]; ``None`` for no cut.
+    throughputs
+        File of measured throughputs, for the reader ``gavel``.
+    seed
+        Seeds slack and models; whole number >= 0.
+    limits, objective
+        Those of the instance.
+    name
+        Name of the instance; file name and reader by default.
+    """
+
+    nodes: int | None = None
+    gpus_per_node: int | None = None
+    cluster: Cluster | None = None
+    jobs: int | None = None
+    time_from: float | str | None = None
+    time_to: float | str | None = None
+    vc: str | None = None
+    mapping: JobMapping = JobMapping.NATIVE
+    slack: tuple[float, float] | None = (1.3, 2.5)
+    own_deadlines: bool = True
+    too_large: TooLarge = TooLarge.REFUSE
+    release: Release = Release.TRACE
+    max_duration_s: float | None = None
+    throughputs: str | os.PathLike[str] | None = None
+    seed: int = 0
+    limits: Limits = Limits()
+    objective: Objective = Objective()
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        """Validate."""
+        put = object.__setattr__
+        if self.jobs is not None and (
+            isinstance(self.jobs, bool) or not isinstance(self.jobs, int) or self.jobs < 1
+        ):
+            raise DomainError(f"{_OWNER}: jobs must be a whole number >= 1, got {self.jobs!r}")
+        put(self, "mapping", _word("mapping", JobMapping, self.mapping))
+        put(self, "too_large", _word("choice for too large jobs", TooLarge, self.too_large))
+        put(self, "release", _word("choice of releases", Release, self.release))
+        if self.slack is not None:
+            put(self, "slack", checked_slack(_OWNER, self.slack))
+        for field in ("time_from", "time_to"):
+            value = getattr(self, field)
+            if isinstance(value, str) and re.fullmatch(r"[0-9]+(\.[0-9]*)?", value):
+                value = float(value)
+                put(self, field, value)
+            if isinstance(value, bool) or not (
+                value is None
+                or isinstance(value, str)
+                or (isinstance(value, (int, float)) and math.isfinite(value))
+            ):
+                raise DomainError(f"{_OWNER}: {field} must be seconds or an ISO date, got {value!r}")
+        limit = self.max_duration_s
+        if limit is not None:
+            if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0.0 < limit < math.inf:
+                raise DomainError(
+                    f"{_OWNER}: max_duration_s must be a finite number above 0 [s], got {limit!r}"
+                )
+            put(self, "max_duration_s", float(limit))
+        put(self, "seed", checked_seed(_OWNER, self.seed))
+        for field, kind in (("limits", Limits), ("objective", Objective)):
+            if not isinstance(getattr(self, field), kind):
+                raise DomainError(
+                    f"{_OWNER}: {field} must be a {kind.__name__}, got {getattr(self, field)!r}"
+                )
+        if not isinstance(self.own_deadlines, bool):
+            raise DomainError(f"{_OWNER}: own_deadlines must be true or false, got {self.own_deadlines!r}")
