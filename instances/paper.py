@@ -22,6 +22,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import math
+import numbers
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -83,8 +84,8 @@ GPU_STANDING_W = 30.0
 SERVER_DYNAMIC_W = 210.0
 """What the server draws at CPU utilisation 1 above utilisation 0 [W]: 70 % of the thermal design power of its
 2 x Intel Xeon Gold 6240, 150 W each (Intel's data sheet). Barroso and Hoelzle ("The Case for
-Energy-Proportional Computing", IEEE Computer 40(12), 2007) put the dynamic range of server processors at 70 %
-of their peak."""
+Energy-Proportional Computing", IEEE Computer 40(12), 2007) put the dynamic range of server processors at
+about 70 % of their peak."""
 
 SERVER_EXPONENT = 1.4
 """The r of ``2u - u**r``: Fan, Weber and Barroso (ISCA 2007)."""
@@ -579,7 +580,7 @@ def power_errors(
 
 
 def _not_negative(field: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= value < math.inf:
         raise DomainError(
             f"power of the paper's node: {field} must be a finite number >= 0 [W], got {value!r}"
         )

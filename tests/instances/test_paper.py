@@ -141,10 +141,10 @@ def test_a_damaged_table_is_named(
         paper.exclusive_rows.__wrapped__()
 
 
-def test_import_loads_no_scipy() -> None:
+def test_import_loads_no_scipy(root: Path) -> None:
     """The module reads stored constants; scipy comes in only when somebody fits."""
     code = "import sys, instances.paper as p; p.node_type(); p.interference(); print('scipy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "False", done.stderr
 
 
@@ -360,8 +360,27 @@ def test_loads_and_memories_follow_the_rule() -> None:
     assert sets.load[pair] == pytest.approx(0.3661 + 0.4801)
 
 
+def test_how_many_admissible_sets_were_measured() -> None:
+    """Of 69 multisets of up to four models 36 are admissible under the default limits, 9 of them measured.
+
+    Memory alone rules out 31, U_threshold two more.
+    """
+    sets = instance().arrays().sets
+    number = {c.kind: i for i, c in enumerate(sets.classes)}
+    measured = {u.kinds for u in paper.usage()} | {(model,) for model in paper.MODELS}
+    fits, admissible = [], []
+    for kinds in MULTISETS:
+        this = sets.intern(tuple(sorted(number[kind] for kind in kinds)))
+        if not sets.physical[this].any():
+            fits.append(kinds)
+            if not sets.threshold[this]:
+                admissible.append(tuple(sorted(kinds)))
+    assert (len(MULTISETS), len(fits), len(admissible)) == (69, 38, 36)
+    assert len(measured & set(admissible)) == 9
+
+
 def test_model_against_another_groups_pairs(data_dir: Path) -> None:
-    """1,045 pairs measured by others (Lucid): with the sum of stand-alone utilisations up to 1 the stored model
+    """1,045 pairs measured by others (Lucid): with the sum of lone utilisations up to 1 the stored model
     is off by under 6 % in the mean, to the slow side; above 1, where its floor is the load, it is slower by 5
     to 15 % in the mean."""
     key = ("model", "dataset", "batchsize", "amp")
@@ -494,6 +513,7 @@ def test_other_assumptions_are_fitted_anew() -> None:
             "below the least measured power, 712 W of J1, got 712 W",
         ),
         (lambda: paper.fit_power(standing_w=math.inf), "standing_w must be a finite number"),
+        (lambda: paper.fit_power(standing_w="400"), "standing_w must be a finite number.*got '400'"),
         (lambda: paper.node_type(gpus=0), "gpus must be at least 1 .*got 0"),
         (lambda: paper.node_type(sleep_w=401.0), "must not exceed the empty active power 400 W, got 401 W"),
     ],

@@ -1,0 +1,131 @@
+"""The tables of docs/calibration.md say what the code gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from instances import paper
+from instances.paper_audit import audit, tables
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> dict[str, list[list[str]]]:
+    """Cells of each marked table of the page, without its two head lines."""
+    out: dict[str, list[list[str]]] = {}
+    name = ""
+    for line in (root / "docs" / "calibration.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("<!-- table: "):
+            name = line.split()[2]
+            out[name] = []
+        elif line.startswith("|") and name:
+            out[name].append([cell.strip() for cell in line.strip("|").split("|")])
+        elif name and out[name]:
+            name = ""
+    return {name: rows[2:] for name, rows in out.items()}
+
+
+def signed(model: float, true: float, digits: int = 2) -> str:
+    """The relative error as the page prints it."""
+    return f"{100 * (model / true - 1):+.{digits}f} %"
+
+
+def test_slowdown_tables(page: dict[str, list[list[str]]]) -> None:
+    """Measured and modelled factors, in and out of sample."""
+    assert page["slowdown"] == [
+        [name, f"{true:.4f}", f"{model:.4f}", signed(model, true)]
+        for name, (true, model) in paper.slowdown_errors().items()
+    ]
+    wanted = []
+    for left in paper.shared_rows():
+        fit = paper.fit_slowdown([row for row in paper.shared_rows() if row is not left])
+        true, model = paper.slowdown_errors(fit)[left.job_set]
+        cells = [
+            left.job_set,
+            *(f"{x:.4f}" for x in (fit.base, fit.slope, true, model)),
+            signed(model, true, 1),
+        ]
+        wanted.append(cells)
+    assert page["leave-one-out"] == wanted
+
+
+def test_power_table(page: dict[str, list[list[str]]]) -> None:
+    """Utilisations, measured and modelled power of the ten rows."""
+    wanted = []
+    for row in paper.exclusive_rows() + paper.shared_rows():
+        true, model = paper.power_errors()[row.job_set]
+        cpu = 100 * sum(paper.cpu_shares()[kind] for kind in row.kinds)
+        gpu = 100 * row.utilisation.gpu_mean
+        wanted.append(
+            [row.job_set, f"{gpu:.2f}", f"{cpu:.1f}", f"{true:.0f}", f"{model:.0f}", signed(model, true)]
+        )
+    assert page["power"] == wanted
+
+
+@pytest.mark.parametrize(("table", "name"), [("standing", "standing_w"), ("cpu", "server_dynamic_w")])
+def test_assumption_tables(page: dict[str, list[list[str]]], table: str, name: str) -> None:
+    """Fits under other standing powers and CPU ranges."""
+    assert len(page[table]) >= 4
+    for cells in page[table]:
+        given = {name: float(cells[0])}
+        fit = paper.fit_power(**given)
+        worst = max(abs(model / true - 1) for true, model in paper.power_errors(**given).values())
+        assert cells[1:] == [f"{fit.node_dynamic_w:.0f}", f"{fit.gpu_exponent:.3f}", f"{100 * worst:.2f} %"]
+
+
+def test_physics_table(page: dict[str, list[list[str]]]) -> None:
+    """The ten sets with and without look-up."""
+    wanted = []
+    for with_, without in zip(tables(), tables(lookup=False), strict=True):
+        true = with_.paper_energy_kwh
+        wanted.append(
+            [
+                with_.job_set,
+                f"{true:.2f}",
+                f"{with_.energy_kwh:.2f}",
+                signed(with_.energy_kwh, true),
+                f"{without.energy_kwh:.2f}",
+                signed(without.energy_kwh, true),
+                f"{with_.paper_mean_jct_h:.2f}",
+                f"{with_.mean_jct_h:.2f}",
+                signed(with_.mean_jct_h, with_.paper_mean_jct_h),
+            ]
+        )
+    # -0.00 and +0.00 are the same to the digits shown.
+    assert [[c.replace("-0.00", "+0.00") for c in row] for row in page["physics"]] == [
+        [c.replace("-0.00", "+0.00") for c in row] for row in wanted
+    ]
+
+
+def test_audit_table(page: dict[str, list[list[str]]]) -> None:
+    """Claimed, recomputed and agreement of every claim that the tables determine."""
+    shown = {cells[0]: cells[2:] for cells in page["audit"]}
+    claims = {claim.id: claim for claim in paper.claims()}
+    words = {True: "yes", False: "**no**", None: "-"}
+    for check in audit():
+        if "c09" <= check.id <= "c17":
+            assert check.recomputed is None
+            continue
+        if check.recomputed is None:
+            recomputed = "not in the tables"
+        else:
+            recomputed = " / ".join(
+                "not in the tables" if x is None else f"{x:.2f}" for x in check.recomputed
+            )
+        assert shown[check.id] == [claims[check.id].text, recomputed, words[check.agrees]]
+
+
+def test_constants_of_the_text(root: Path) -> None:
+    """The formulas of the page hold the stored parameters."""
+    text = (root / "docs" / "calibration.md").read_text(encoding="utf-8")
+    power = paper.power_model()
+    assert f"base = {paper.SLOWDOWN_BASE:.4f}, slope = {paper.SLOWDOWN_SLOPE:.4f}" in text
+    assert f"l**{paper.SLOWDOWN_EXPONENT:g}" in text
+    assert (
+        f"P = {power.server.idle_w:g} + {paper.SERVER_DYNAMIC_W:g} * (2c - c**{paper.SERVER_EXPONENT})"
+        in text
+    )
+    assert (
+        f"({power.gpu.standing_w:g} + {power.gpu.dynamic_w:.2f} * min(1, l)**{power.gpu.exponent:g})" in text
+    )
