@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from eaco_opt.interference import KindDemand
+from eaco_opt.slowdown import Crowding
 from instances import paper
 from instances.paper_audit import audit, tables
 
@@ -48,6 +52,55 @@ def test_slowdown_tables(page: dict[str, list[list[str]]]) -> None:
         ]
         wanted.append(cells)
     assert page["leave-one-out"] == wanted
+
+
+def lucid_pairs(data_dir: Path) -> list[tuple[float, float, float]]:
+    """(summed utilisation alone, measured, modelled factor) of Lucid's pairs; factors: mean of the sides."""
+    key = ("model", "dataset", "batchsize", "amp")
+    with (data_dir / "lucid" / "single_data.csv").open(encoding="utf-8", newline="") as file:
+        alone = {tuple(r[k] for k in key): float(r["gpu_util"]) / 100 for r in csv.DictReader(file)}
+    model = Crowding(dict(paper.interference().params))
+    out = []
+    with (data_dir / "lucid" / "colocate_info.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            loads = [alone[tuple(row[f"{k}{side}"] for k in key)] for side in (1, 2)]
+            members = [
+                KindDemand(
+                    kind=f"side {side}",
+                    gpu_util_mean=load,
+                    gpu_util_peak=1.0,
+                    gpu_memory_mean_gib=0.0,
+                    gpu_memory_peak_gib=0.0,
+                    cpu_share=0.0,
+                )
+                for side, load in enumerate(loads)
+            ]
+            measured = sum(1 / float(row[f"speed{side}"]) for side in (1, 2)) / 2
+            out.append((sum(loads), measured, model.factors(members)[0]))
+    return out
+
+
+def test_model_against_another_groups_pairs(
+    page: dict[str, list[list[str]]], root: Path, data_dir: Path
+) -> None:
+    """Lucid's 1,045 pairs: counts, means and errors are those of the page."""
+    pairs = np.array(lucid_pairs(data_dir))
+    wanted = []
+    for low, high in ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, np.inf)):
+        chosen = pairs[(pairs[:, 0] > low) & (pairs[:, 0] <= high)]
+        wanted.append([str(len(chosen)), f"{chosen[:, 1].mean():.3f}", f"{chosen[:, 2].mean():.3f}"])
+    assert [cells[1:] for cells in page["lucid"]] == wanted
+    assert sum(int(cells[1]) for cells in page["lucid"]) == 1045
+    text = " ".join((root / "docs" / "calibration.md").read_text(encoding="utf-8").split())
+    error = pairs[:, 2] / pairs[:, 1] - 1
+    for chosen, wording in (
+        (
+            error[pairs[:, 0] <= 1.0],
+            "({} pairs) the model is off by {:.1f} % in the mean, {:.1f} % to the slow side",
+        ),
+        (error[pairs[:, 0] > 1.0], "({} pairs), where only the floor speaks, by {:.1f} % and {:.1f} %"),
+    ):
+        assert wording.format(len(chosen), 100 * np.abs(chosen).mean(), 100 * chosen.mean()) in text
 
 
 def test_power_table(page: dict[str, list[list[str]]]) -> None:
