@@ -95,7 +95,13 @@ class Timer(NamedTuple):
     time_s: float
 
 
-Action = Start | Stop | Watch | Timer
+class Reject(NamedTuple):
+    """Refuse a waiting job that has never run; the outcome is that of the instance without it."""
+
+    job: int
+
+
+Action = Start | Stop | Watch | Timer | Reject
 
 
 class Policy(Protocol):
@@ -430,8 +436,11 @@ class Simulation:
         Event log and active-node curve.
     counters
         What the policy counted (undos, observations, ...), by name.
-    best_effort
-        Names of jobs whose deadlines were out of reach from the start.
+    instance
+        The instance the outcome belongs to: without rejected jobs.
+    best_effort, rejected
+        Names of jobs whose deadlines were out of reach from the start, and of those the
+        policy rejected.
     runtime_s
         Wall-clock time of the run [s].
     """
@@ -441,7 +450,9 @@ class Simulation:
     log: EventLog
     active: ActiveCurve
     counters: dict[str, int]
+    instance: Instance
     best_effort: tuple[str, ...]
+    rejected: tuple[str, ...]
     runtime_s: float
 
 
@@ -521,7 +532,8 @@ def simulate(
         schedule_class=ScheduleClass.STATIC if run.world.static else ScheduleClass(policy.schedule_class),
         method=policy.name,
     )
-    evaluation = evaluate(instance, schedule, grid_s=grid_s)
+    served = instance.without(run.rejected) if run.rejected else instance
+    evaluation = evaluate(served, schedule, grid_s=grid_s)
     if evaluation.physical_violations:
         raise PolicyError(f"policy {policy.name!r} broke a physical rule: {evaluation.problems[0]}")
     return Simulation(
@@ -533,8 +545,10 @@ def simulate(
             job=np.array(run.log_job, dtype=np.int64),
         ),
         active=active_curve(instance, schedule),
+        instance=served,
         counters=dict(getattr(policy, "counters", {})),
         best_effort=tuple(job.job for job in hopeless),
+        rejected=tuple(run.rejected),
         runtime_s=time.perf_counter() - began,
     )
 
@@ -556,6 +570,7 @@ class _Run:
         self.world = World(instance, history, grid_s, static=grid_s is not None)
         self.progress = progress
         self.segments: list[Segment] = []
+        self.rejected: list[str] = []
         self.log_time: list[float] = []
         self.log_kind: list[str] = []
         self.log_job: list[int] = []
@@ -696,9 +711,20 @@ class _Run:
                     f"policy {self.policy.name!r} sets a timer for {action.time_s!r} s, which is not ahead of {t!r} s"
                 )
             heappush(self._timers, float(action.time_s))
+        elif isinstance(action, Reject):
+            j = self._job(action.job)
+            if j not in world.waiting or world.state.progress[j] > 0.0:
+                raise PolicyError(
+                    f"policy {self.policy.name!r} rejects job {self._names[j]!r}, which runs or has run; only jobs that never ran can be rejected"
+                )
+            del world.waiting[j]
+            world.demand -= world._gpus[j]
+            self._done += 1
+            self.rejected.append(self._names[j])
+            self._log(t, "reject", j)
         else:
             raise PolicyError(
-                f"policy {self.policy.name!r} answered {action!r}; expected Start, Stop, Watch or Timer"
+                f"policy {self.policy.name!r} answered {action!r}; expected Start, Stop, Watch, Timer or Reject"
             )
 
     def _job(self, job: int) -> int:

@@ -564,13 +564,14 @@ def run(
     last_end: FloatArray,
     running: FloatArray,
     overrun: FloatArray,
+    missing: FloatArray,
     slot: float,
 ) -> int:
     """Play segments in time; an end of NaN means "when the job has done its epochs".
 
     ``order`` lists the segments by start. Can be called again after `MISSING`.
-    Fills ``first_start``, ``last_end``, ``running`` and ``overrun`` (time [s] that GPUs
-    were held after completion), shape (J,).
+    Fills ``first_start``, ``last_end``, ``running``, ``overrun`` (time [s] that GPUs
+    were held after completion) and ``missing`` (time [s] short of completion), shape (J,).
     """
     n = len(order)
     counter = state.counter
@@ -602,6 +603,11 @@ def run(
                 if v > 0.0 and excess > 0.0:
                     overrun[j] = max(overrun[j], excess / v)
                 state.progress[j] = state.target[j]
+                missing[j] = 0.0
+            elif state.progress[j] < state.target[j] * (1.0 - 1e-9):
+                missing[j] = (state.target[j] - state.progress[j]) / v if v > 0.0 else np.inf
+            else:
+                missing[j] = 0.0
             counter[NEXT] = at
         else:
             k = order[at]
