@@ -10,7 +10,7 @@ Map of the module
 - :func:`check`, :func:`check_report`, :class:`CheckReport`: the public face.
 - ``_Exact``, ``_Float``: the two arithmetics. Up to :data:`EXACT_JOBS` jobs, times,
   progress, load and memory are exact rationals of the decimals as written and powers
-  are 50-digit decimals; above, everything is a float.
+  are 50-digit decimals; above, everything is a float (unless floats overflow).
 - ``_Tables``: what a set of jobs on a GPU means: load, memory, slowdown, power, which
   rules it breaks, and the reference costs.
 - ``_read_segments``: rules that concern one job by itself, and its *runs*: neighbouring
@@ -37,6 +37,7 @@ against a job, which matters only for runs far shorter than their distance from 
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,13 +49,15 @@ from typing import Any, Protocol, TypeAlias
 
 from . import _validate as v
 from .cluster import NodeType
-from .errors import ScheduleError
+from .errors import DomainError, EacoError, ScheduleError
 from .evaluation import EnergySplit, Violation, ViolationClass
 from .instance import Instance
 from .interference import SLOWDOWN_MODELS, KindDemand, SlowdownModel
 from .job import MemoryKind
 from .limits import AdmissionRule, ObjectiveForm
 from .schedule import Gpu, Schedule, ScheduleClass
+
+_LOG = logging.getLogger(__name__)
 
 EXACT_JOBS = 5000
 """Largest number of jobs that is checked in exact rationals; above it the checker uses floats."""
@@ -150,8 +153,8 @@ def check(instance: Instance, schedule: Schedule, *, grid_s: float | None = None
     Raises
     ------
     DomainError
-        ``grid_s`` is not a positive number, or a slowdown model gives a factor that is
-        not positive. Whatever is wrong with the schedule is a violation, not an error.
+        ``grid_s`` is not a positive number, or the slowdown model gives a factor that is
+        not positive and finite. Whatever is wrong with the schedule is a violation, not an error.
     """
     return list(check_report(instance, schedule, grid_s=grid_s).violations)
 
@@ -186,8 +189,17 @@ def check_report(
     mode = _mode or ("exact" if len(instance.jobs) <= EXACT_JOBS else "float")
     with localcontext() as context:
         context.prec = 50
-        arithmetic: _Arithmetic = _Exact() if mode == "exact" else _Float()
-        return _Checker(instance, schedule, grid_s, arithmetic).report()
+        if mode == "float":
+            try:
+                report = _Checker(instance, schedule, grid_s, _Float()).report()
+                if math.isfinite(report.energy_j) and math.isfinite(report.avg_tpe_s):
+                    return report
+            except EacoError:
+                raise
+            except (ArithmeticError, ValueError):  # an infinity, or a rounded NaN
+                pass
+            _LOG.warning("check: some numbers are out of the range of floats; checking in exact numbers")
+        return _Checker(instance, schedule, grid_s, _Exact()).report()
 
 
 # --- Arithmetic -------------------------------------------------------------------------------------------
@@ -451,13 +463,20 @@ class _Tables:
         measured = self.measured_sigma.get(kinds)
         if measured is not None:
             return measured
-        name = self.instance.truth.model
+        owner = f"slowdown model {self.instance.truth.model!r}"
+        try:
+            factors = self.model.factors([self.demand[k] for k in kinds])
+            if len(factors) != len(kinds):
+                raise DomainError(
+                    f"{owner}: expected {len(kinds)} factors of {'+'.join(kinds)}, got {len(factors)}"
+                )
+        except ArithmeticError as error:
+            raise DomainError(
+                f"{owner}: factors of {'+'.join(kinds)} cannot be worked out ({error}); check its parameters"
+            ) from error
         out: dict[str, Num] = {}
-        for kind, factor in zip(kinds, self.model.factors([self.demand[k] for k in kinds]), strict=True):
-            number = v.real(
-                f"slowdown model {name!r}", f"factor of {kind} in {'+'.join(kinds)}", factor, above=0.0
-            )
-            out[kind] = ar.of(number)
+        for kind, factor in zip(kinds, factors, strict=True):
+            out[kind] = ar.of(v.real(owner, f"factor of {kind} in {'+'.join(kinds)}", factor, above=0.0))
         if not self.instance.truth.clamp:
             return out
         neighbours = {row for kind in set(kinds) for row in self.sigma_with.get(kind, ())}
@@ -1073,7 +1092,7 @@ class _Checker:
                 f"job {job.name!r} has run {_shown(likely)} of {job.epochs} epoch(s) when it ends "
                 f"at {_real(end)!r} s",
             )
-        elif certain > (job.epochs if self.grid_s is None else wanted):
+        elif certain >= (job.epochs if self.grid_s is None else wanted):
             self._check_overrun(job, pieces, slow, certain, end)
         if self.schedule.schedule_class is ScheduleClass.EPOCH:
             self._check_stops(j, pieces, run_ends, fast, slow)
@@ -1126,7 +1145,7 @@ class _Checker:
             speed_before = speed
         if pieces:
             hidden += math.ulp(_real(pieces[-1].end)) * speed_before
-        return self.ar.of(_ROUNDING_ULPS * hidden)
+        return self.ar.of(_ROUNDING_ULPS * hidden if math.isfinite(hidden) else 0.0)
 
     def _check_overrun(
         self, job: _JobData, pieces: Sequence[_Piece], paces: Sequence[Num | None], epochs: Num, end: Num
@@ -1139,13 +1158,11 @@ class _Checker:
         surplus = epochs - (job.epochs if self.grid_s is None else job.epochs * (1 - self.eps))
         done = pieces[-1].end
         for piece, pace in zip(reversed(pieces), reversed(paces), strict=True):
-            if surplus <= 0:
-                break
-            done = piece.start
             if pace is not None:
                 lasts = piece.end - piece.start
                 if lasts > surplus * pace:
                     done = piece.end - surplus * pace
+                    break
                 surplus -= lasts / pace
         allowed = done
         until = "was complete"
@@ -1153,15 +1170,17 @@ class _Checker:
             slot = self.ar.of(self.grid_s)
             allowed = self.origin + slot * math.ceil((done - self.origin) / slot)
             until = "ended the slot in which it was complete"
-        if end > allowed + self.tolerance(end):
+        late = [p for p in pieces if p.end > allowed]
+        held = self.ar.total(p.end - max(p.start, allowed) for p in late)
+        if held > self.tolerance(end):
             self.add(
                 "overrun",
                 job.name,
                 "",
                 allowed,
-                end - allowed,
-                f"job {job.name!r} {until} at {_real(allowed)!r} s and holds GPUs up to "
-                f"{_shown(end - allowed)} s longer",
+                held,
+                f"job {job.name!r} {until} at {_real(allowed)!r} s and holds GPUs for {_shown(held)} s "
+                "after that",
             )
 
     def _check_stops(
