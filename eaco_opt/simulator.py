@@ -186,6 +186,8 @@ class World:
         self._gpus: list[int] = a.gpus.tolist()
         self._offset: list[int] = a.gpu_offset.tolist()
         self._order: list[int] | None = None
+        self._k = kernel()
+        self._epochs: list[float] = a.epochs.tolist()
         finite = np.isfinite(a.tau_s)
         self._types_ok: NDArray[np.bool_] = finite
         self._uniform = bool(finite.all()) and len(a.type_values) == 1
@@ -214,7 +216,7 @@ class World:
         done = float(state.progress[job])
         if state.running[job] and self.now_s > state.since[job]:
             done += float(state.speed[job]) * (self.now_s - float(state.since[job]))
-        return min(done, float(self.arrays.epochs[job]))
+        return min(done, self._epochs[job])
 
     def slowdown(self, job: int) -> float:
         """Return the slowdown a running job shows now: its epoch time over the exclusive one."""
@@ -349,7 +351,7 @@ class World:
             )
         low = self._offset[job]
         self.state.job_gpu[low : low + len(gpus)] = gpus
-        k = kernel()
+        k = self._k
         code = k.start_job(self.view, self.sets, self.state, job, self.now_s, begin, self.slot_s)
         while code == k.MISSING:
             self.arrays.sets.add(int(self.state.counter[k.MISS_SET]), int(self.state.counter[k.MISS_CLASS]))
@@ -372,7 +374,7 @@ class World:
         return begin
 
     def _stop(self, job: int, t: float) -> None:
-        kernel().stop_job(self.view, self.sets, self.state, job, t, self.slot_s)
+        self._k.stop_job(self.view, self.sets, self.state, job, t, self.slot_s)
         gpus = self.gpus_of.pop(job)
         before = -1
         for gpu in gpus:
@@ -578,6 +580,7 @@ class _Run:
         self._done = 0
         self._final: list[float] = self.world.arrays.epochs.tolist()
         self._names = [job.name for job in instance.jobs]
+        self._k = kernel()
         policy.begin(self.world, rng)
 
     def loop(self) -> None:
@@ -593,7 +596,7 @@ class _Run:
         when = release.tolist()
         gpus = arrays.gpus.tolist()
         counter, heap, due = state.counter, state.heap, state.due
-        heap_size = kernel().HEAP
+        heap_size = self._k.HEAP
         at = 0
         asked = 0
         while self._done < n:
@@ -647,9 +650,9 @@ class _Run:
         state = self.world.state
         if state.target[j] < self._final[j]:
             target = float(state.target[j])
-            kernel().set_target(state, j, self._final[j], t, self.world.slot_s)
+            self._k.set_target(state, j, target, t, self.world.slot_s)
             state.progress[j] = target  # exactly at the milestone, without rounding
-            kernel().set_target(state, j, self._final[j], t, self.world.slot_s)
+            self._k.set_target(state, j, self._final[j], t, self.world.slot_s)
             self._log(t, "milestone", j)
             return Event(EventKind.MILESTONE, j)
         self._end(j, t, "departure")
@@ -693,7 +696,7 @@ class _Run:
                 raise PolicyError(
                     f"policy {self.policy.name!r} stops job {self._names[j]!r} in a run of class static"
                 )
-            kernel().set_target(world.state, j, self._final[j], t, world.slot_s)
+            self._k.set_target(world.state, j, self._final[j], t, world.slot_s)
             self._end(j, t, "stop")
             world.waiting[j] = None
         elif isinstance(action, Watch):
@@ -704,7 +707,7 @@ class _Run:
                     raise PolicyError(
                         f"policy {self.policy.name!r} watches job {self._names[j]!r} for {target:g} epochs, which it has done"
                     )
-                kernel().set_target(world.state, j, target, t, world.slot_s)
+                self._k.set_target(world.state, j, target, t, world.slot_s)
         elif isinstance(action, Timer):
             if not (math.isfinite(action.time_s) and action.time_s > t):
                 raise PolicyError(

@@ -111,6 +111,7 @@ class Eaco:
         self._stamp: list[int] = [0] * gpus
         self._version: NDArray[np.int64] = np.ones(nodes, dtype=np.int64)
         usable = np.where(np.isfinite(a.tau_s), a.tau_s, np.inf)
+        self._epochs: list[float] = a.epochs.tolist()
         self._least_tau: list[float] = usable.min(axis=1).tolist() if jobs else []
         self._requests: dict[tuple[int, int, tuple[bool, ...]], _Request] = {}
         self._request_of: list[_Request | None] = [None] * jobs
@@ -148,13 +149,14 @@ class Eaco:
     def decide(self, world: World, events: Sequence[Event]) -> Iterator[Action]:
         """Note what happened, end observations that are due, then try the waiting jobs in order."""
         due: list[_Observation] = []
+        fired: list[int] = []
         for event in events:
             job = event.job
             if event.kind is EventKind.ARRIVAL:
                 self._enqueue(world, job)
             elif event.kind is EventKind.DEPARTURE:
                 self._gone(world, job)
-                for observation in self._watched.pop(job, []):
+                for observation in self._watched.pop(job, ()):
                     observation.marks.pop(job, None)
                     if observation.newcomer == job:
                         self._close(world, observation)
@@ -162,9 +164,10 @@ class Eaco:
                         observation.pending.pop(job, None)
                         due.append(observation)
             elif event.kind is EventKind.MILESTONE:
-                due += self._watched.get(job, [])
+                fired.append(job)
+                due += self._watched.get(job, ())
         if due:
-            yield from self._review(world, due)
+            yield from self._review(world, due, fired)
         if self._n_waiting:
             yield from self._place(world)
 
@@ -219,7 +222,7 @@ class Eaco:
 
     def _begin_observation(self, world: World, job: int, key: Any, residents: list[int]) -> Iterator[Action]:
         observation = _Observation(newcomer=job, gpus=self._gpus_of[job], key=key, pending={})
-        epochs = world.arrays.epochs
+        epochs = self._epochs
         for resident in residents:
             done = world.progress_epochs(resident)
             if done + 1.0 < epochs[resident]:
@@ -234,18 +237,24 @@ class Eaco:
             self._observed[gpu] = True
             self._version[world.gpu_node[gpu]] += 1
         self.counters["observations"] += 1
-        for resident in residents:
-            yield from self._watch(world, resident)
-        if epochs[job] > observation.marks[job][1] + 1.0:
-            yield Watch(job, math.floor(observation.marks[job][1] + 1e-9) + 1.0)
+        for watched in (job, *residents):
+            yield from self._watch(world, watched)
 
     def _watch(self, world: World, job: int) -> Iterator[Action]:
         """Ask for the next milestone of a job that several observations may wait for."""
+        goal = math.inf
         done = world.progress_epochs(job) + 1e-9
-        goals = [o.pending[job] for o in self._watched.get(job, ()) if o.pending.get(job, -1.0) > done]
-        goals = [goal for goal in goals if goal < world.arrays.epochs[job]]
-        if goals:
-            yield Watch(job, min(goals))
+        for observation in self._watched.get(job, ()):
+            if observation.newcomer != job:
+                wanted = observation.pending.get(job, math.inf)
+            else:
+                wanted = math.floor(observation.marks[job][1] + 1e-9) + 1.0
+                if wanted <= done and not observation.pending:
+                    wanted = math.floor(done) + 1.0
+            if done < wanted < goal:
+                goal = wanted
+        if goal < self._epochs[job]:
+            yield Watch(job, goal)
 
     def _learn(self, world: World, observation: _Observation, job: int) -> None:
         """Record a measured epoch time, if nothing changed on the job's GPUs while it ran."""
@@ -265,36 +274,32 @@ class Eaco:
             world.history.observe(sets, cls, factor)
             self._version += 1  # a factor of infinity may have become finite
 
-    def _review(self, world: World, due: list[_Observation]) -> Iterator[Action]:
-        seen: list[_Observation] = []
-        for observation in due:
-            if observation in seen or observation.newcomer not in self._gpus_of:
-                continue
-            seen.append(observation)
-            for resident in [r for r, goal in observation.pending.items() if goal < math.inf]:
-                if world.progress_epochs(resident) >= observation.pending[resident] - 1e-9:
+    def _review(self, world: World, due: list[_Observation], fired: list[int]) -> Iterator[Action]:
+        """Take note of completed epochs; judge the observations that end now."""
+        seen: dict[int, _Observation] = {o.newcomer: o for o in due if o.newcomer in self._gpus_of}
+        again = dict.fromkeys(fired)
+        for observation in seen.values():
+            for resident, goal in list(observation.pending.items()):
+                if goal < math.inf and world.progress_epochs(resident) >= goal - 1e-9:
                     self._learn(world, observation, resident)
                     del observation.pending[resident]
-                else:
-                    yield from self._watch(world, resident)
-            for resident in observation.marks:
-                if resident != observation.newcomer and resident not in observation.pending:
-                    yield from self._watch(world, resident)
-        for observation in seen:
-            newcomer = observation.newcomer
+        for newcomer, observation in seen.items():
             done = world.progress_epochs(newcomer)
             boundary = math.floor(done + 1e-9)
-            begin = observation.marks[newcomer][1]
-            at_boundary = abs(done - boundary) <= 1e-9 * max(1.0, done) and boundary >= begin + 1.0 - 1e-9
-            if at_boundary and boundary == math.floor(begin + 1e-9) + 1.0:
+            first = math.floor(observation.marks[newcomer][1] + 1e-9) + 1.0
+            at_boundary = abs(done - boundary) <= 1e-9 * max(1.0, done) and boundary >= first
+            if at_boundary and boundary == first:
                 self._learn(world, observation, newcomer)
-            if observation.pending or not at_boundary:
-                following = boundary + 1.0
-                if following < world.arrays.epochs[newcomer]:
-                    yield Watch(newcomer, following)
+            if observation.pending:
                 continue
-            self._close(world, observation)
-            yield from self._judge(world, observation)
+            if at_boundary:
+                self._close(world, observation)
+                yield from self._judge(world, observation)
+            else:
+                again[newcomer] = None
+        for job in again:
+            if job in self._gpus_of:
+                yield from self._watch(world, job)
 
     def _judge(self, world: World, observation: _Observation) -> Iterator[Action]:
         """The allocation is final if all deadlines still hold, else the newcomer is undone."""
