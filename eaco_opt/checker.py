@@ -997,29 +997,31 @@ class _Checker:
 
     def _check_sharing(self) -> None:
         """Check what each GPU hosts, every run shortened by the tolerance."""
-        events: list[list[tuple[Num, int, _Run]]] = [[] for _ in self.node_type]
+        events: list[list[tuple[Num, int, _Run, Num]]] = [[] for _ in self.node_type]
         for run in (r for runs in self.runs for r in runs):
             start, end = self.ar.of(run.start_s), self.ar.of(run.end_s)
-            end -= self.tolerance(end)
-            if end <= start:
+            shortened = end - self.tolerance(end)
+            if shortened <= start:
                 continue
             for node in {g[0] for g in run.gpus}:
-                events[node].append((start, 1, run))
-                events[node].append((end, 0, run))
+                events[node].append((start, 1, run, start))
+                events[node].append((shortened, 0, run, end))
         for node, timeline in enumerate(events):
             timeline.sort(key=lambda e: (e[0], e[1]))
             self._check_node_sharing(node, timeline)
 
-    def _check_node_sharing(self, node: int, timeline: list[tuple[Num, int, _Run]]) -> None:
+    def _check_node_sharing(self, node: int, timeline: list[tuple[Num, int, _Run, Num]]) -> None:
+        """Follow what the GPUs of a node host; events are (time, 0 end or 1 start, run, time as stated)."""
         counts: list[dict[int, int]] = [{} for _ in range(self.gpus_of_node[node])]
         before: list[tuple[int, ...]] = [()] * len(counts)
         spells: dict[tuple[int, ...], tuple[Num, set[int], set[int]]] = {}
         i = 0
         while i < len(timeline):
-            now = timeline[i][0]
+            moment, now = timeline[i][0], timeline[i][3]
             touched: set[int] = set()
-            while i < len(timeline) and timeline[i][0] == now:
-                _, starts, run = timeline[i]
+            while i < len(timeline) and timeline[i][0] == moment:
+                _, starts, run, stated = timeline[i]
+                now = max(now, stated)
                 for n, k in run.gpus:
                     if n == node:
                         touched.add(k)

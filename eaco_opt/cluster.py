@@ -124,7 +124,8 @@ class Cluster:
         for node in nodes:
             if node.node_type not in known:
                 raise DomainError(
-                    f"node {node.name!r}: node_type must be one of {', '.join(sorted(known))}, got {node.node_type!r}"
+                    f"node {node.name!r}: node_type must be one of {', '.join(sorted(known))}, got "
+                    f"{node.node_type!r}"
                 )
         object.__setattr__(self, "node_types", types)
         object.__setattr__(self, "nodes", nodes)

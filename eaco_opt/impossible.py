@@ -67,7 +67,8 @@ def impossible_jobs(instance: Instance) -> tuple[ImpossibleJob, ...]:
             out.append(
                 ImpossibleJob(
                     job=job.name,
-                    reason=f"its deadline is {late:.6g} s before the earliest possible end, release + epochs * epoch time",
+                    reason=f"its deadline is {late:.6g} s before the earliest possible end, release + "
+                    "epochs * epoch time",
                     deadline_only=True,
                 )
             )

@@ -118,7 +118,8 @@ class Instance:
             twin = by_kind.setdefault(profile.kind, profile)
             if twin.demands() != profile.demands():
                 raise DomainError(
-                    f"{owner}: profiles {twin.name!r} and {profile.name!r} share the kind {profile.kind!r} but differ "
+                    f"{owner}: profiles {twin.name!r} and {profile.name!r} share the kind {profile.kind!r} "
+                    "but differ "
                     "in utilisation, memory or CPU; give them kinds of their own"
                 )
         put(self, "profiles", tuple(sorted(profiles, key=lambda p: p.name)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 from . import _validate as v
@@ -80,7 +81,7 @@ class MeasuredSlowdown:
         if len(factors) != len(kinds):
             raise DomainError(f"{owner}: one factor a member is needed, got {len(factors)} for {len(kinds)}")
         pairs = sorted(zip(kinds, factors, strict=True))
-        for (a, fa), (b, fb) in zip(pairs, pairs[1:], strict=False):
+        for (a, fa), (b, fb) in pairwise(pairs):
             if a == b and fa != fb:
                 raise DomainError(
                     f"{owner}: equal kinds must have equal factors, got {fa!r} and {fb!r} for {a!r}"
@@ -139,7 +140,8 @@ class Interference:
         for kinds in sets:
             if self._forbidden(kinds, pairs):
                 raise DomainError(
-                    f"interference: set {'+'.join(kinds)} is measured but holds a pair that cannot share; drop one of the two"
+                    f"interference: set {'+'.join(kinds)} is measured but holds a pair that cannot share; "
+                    "drop one of the two"
                 )
         v.name("interference", "model", self.model)
         values = dict[str, float]()

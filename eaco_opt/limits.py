@@ -93,5 +93,6 @@ class Objective:
             put(self, "form", ObjectiveForm(self.form))
         except ValueError:
             raise DomainError(
-                f"objective: form must be one of {', '.join(f.value for f in ObjectiveForm)}, got {self.form!r}"
+                f"objective: form must be one of {', '.join(f.value for f in ObjectiveForm)}, got "
+                f"{self.form!r}"
             ) from None

@@ -53,7 +53,7 @@ def make_sets(view: ArrayView) -> Sets:
     """Return the table of sets as it stands; make it anew after a set was added."""
     t = view.sets
     return kernel().Sets(  # type: ignore[no-any-return]
-        count=t.count,
+        size=t.count,
         kind_set=t.kind_set,
         members=t.members,
         without=t.without,
@@ -123,7 +123,8 @@ def _runs_of_plan(view: ArrayView, plan: Plan) -> _Runs:
         )
     if not np.isfinite(plan.start_s).all():
         raise ScheduleError(
-            f"plan: start of job {view.instance.jobs[int(np.argmin(np.isfinite(plan.start_s)))].name!r} is not finite"
+            "plan: start of job "
+            f"{view.instance.jobs[int(np.argmin(np.isfinite(plan.start_s)))].name!r} is not finite"
         )
     return _Runs(
         np.arange(n),
@@ -155,13 +156,14 @@ def _runs_of_schedule(view: ArrayView, schedule: Schedule) -> _Runs:
             gpus.append(first[node] + gpu)
         if len(segment.gpus) != view.gpus[i]:
             raise ScheduleError(
-                f"schedule: job {segment.job!r} asks for {view.gpus[i]} GPU(s), a segment of it names {len(segment.gpus)}"
+                f"schedule: job {segment.job!r} asks for {view.gpus[i]} GPU(s), a segment of it names "
+                f"{len(segment.gpus)}"
             )
         sizes.append(len(gpus))
-    offset, gpu = np.array(sizes, dtype=np.int64), np.array(gpus, dtype=np.int64)
-    for array in (offset, gpu):  # as in plans: the compiled code has one signature
+    offset, numbers = np.array(sizes, dtype=np.int64), np.array(gpus, dtype=np.int64)
+    for array in (offset, numbers):  # as in plans: the compiled code has one signature
         array.setflags(write=False)
-    if count and per_job.min() == 0 or len(index) and not count:
+    if len(index) and (not count or per_job.min() == 0):
         missing = view.instance.jobs[int(np.argmin(per_job))].name
         raise ScheduleError(f"schedule: job {missing!r} has no segment; a schedule runs every job")
     return _Runs(
@@ -169,7 +171,7 @@ def _runs_of_schedule(view: ArrayView, schedule: Schedule) -> _Runs:
         np.array([s.start_s for s in schedule.segments], dtype=np.float64) - view.origin_s,
         np.array([s.end_s for s in schedule.segments], dtype=np.float64) - view.origin_s,
         offset,
-        gpu,
+        numbers,
         per_job,
     )
 
@@ -193,7 +195,8 @@ def _check_layout(view: ArrayView, runs: _Runs) -> None:
         job = view.instance.jobs[int(runs.job[run])]
         text = (
             "its GPUs must be distinct and listed in ascending order",
-            f"its {job.gpus} GPU(s) must lie on one node, or on whole nodes of one type plus a rest on one more",
+            f"its {job.gpus} GPU(s) must lie on one node, or on whole nodes of one type plus a "
+            "rest on one more",
             f"its profile {job.profile!r} has no epoch time for the GPU type it was placed on",
         )[problem]
         raise ScheduleError(f"job {job.name!r}: {text}")
@@ -267,7 +270,8 @@ def _snap(
         run = int(np.argmax(off))
         name = view.instance.jobs[int(runs.job[run])].name
         raise ScheduleError(
-            f"job {name!r}: {what} {times[run]!r} s after the earliest release, which is no boundary of slots of "
+            f"job {name!r}: {what} {times[run]!r} s after the earliest release, which is no "
+            "boundary of slots of "
             f"{grid_s:g} s; grid physics needs times on the grid"
         )
     result: NDArray[np.float64] = number * grid_s
@@ -465,7 +469,8 @@ def _problems(
         node, number = view.gpu_position(int(gpu))
         what = "; ".join(text for bit, text in _BITS if int(bits) & bit)
         texts.append(
-            f"job {names[int(j)]!r} on {instance.cluster.nodes[node].name}/{number} at {t + view.origin_s:g} s: {what}"
+            f"job {names[int(j)]!r} on {instance.cluster.nodes[node].name}/{number} at "
+            f"{t + view.origin_s:g} s: {what}"
         )
     texts += [f"job {names[int(runs.job[i])]!r} starts before its release" for i in np.flatnonzero(early)[:5]]
     texts += [

@@ -8,6 +8,7 @@ measured set fills the node (docs/model.md section 2).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from . import _validate as v
@@ -39,7 +40,7 @@ class ServerPower:
 
     def power_w(self, cpu: float) -> float:
         """Return the power [W] at CPU utilisation ``cpu`` in [0, 1]."""
-        return self.idle_w + (self.busy_w - self.idle_w) * (2.0 * cpu - cpu**self.exponent)
+        return self.idle_w + (self.busy_w - self.idle_w) * (2.0 * cpu - math.pow(cpu, self.exponent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class GpuPower:
     def dynamic_power_w(self, load: float) -> float:
         """Return the power [W] above standing at load ``load`` (capped at 1)."""
         capped = min(1.0, load)
-        return self.dynamic_w * capped**self.exponent if capped > 0.0 else 0.0
+        return self.dynamic_w * math.pow(capped, self.exponent) if capped > 0.0 else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,8 @@ class Profile:
         for low, high in (("gpu_util_mean", "gpu_util_peak"), ("gpu_memory_mean_gib", "gpu_memory_peak_gib")):
             if getattr(self, low) > getattr(self, high):
                 raise DomainError(
-                    f"{owner}: {low} must not exceed {high}, got {getattr(self, low)!r} > {getattr(self, high)!r}"
+                    f"{owner}: {low} must not exceed {high}, got {getattr(self, low)!r} > "
+                    f"{getattr(self, high)!r}"
                 )
 
     def epoch_time_s(self, gpu_type: str, gpus: int) -> float | None:

@@ -181,7 +181,8 @@ class Plan:
             starts[i] = placement.start_s
             if len(placement.gpus) != job.gpus:
                 raise ScheduleError(
-                    f"plan: job {job.name!r} asks for {job.gpus} GPU(s), its placement names {len(placement.gpus)}"
+                    f"plan: job {job.name!r} asks for {job.gpus} GPU(s), its placement names "
+                    f"{len(placement.gpus)}"
                 )
             gpus.extend(view.gpu_number(f"plan: job {job.name!r}", gpu) for gpu in placement.gpus)
         return cls(starts, np.array(gpus, dtype=np.int64))

@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -346,7 +347,8 @@ class World:
         begin = self.begin_s(nodes)
         if begin > self.now_s and len(nodes) > 1 and any(self._count[g] for g in gpus):
             raise PolicyError(
-                f"job {self.instance.jobs[job].name!r}: a start that shares GPUs and wakes nodes at once is not supported; "
+                f"job {self.instance.jobs[job].name!r}: a start that shares GPUs and wakes nodes at "
+                "once is not supported; "
                 "place it on awake nodes, or on free GPUs"
             )
         low = self._offset[job]
@@ -705,20 +707,23 @@ class _Run:
             if target < self._final[j]:
                 if target <= world.progress_epochs(j):
                     raise PolicyError(
-                        f"policy {self.policy.name!r} watches job {self._names[j]!r} for {target:g} epochs, which it has done"
+                        f"policy {self.policy.name!r} watches job {self._names[j]!r} for {target:g} epochs, "
+                        "which it has done"
                     )
                 self._k.set_target(world.state, j, target, t, world.slot_s)
         elif isinstance(action, Timer):
             if not (math.isfinite(action.time_s) and action.time_s > t):
                 raise PolicyError(
-                    f"policy {self.policy.name!r} sets a timer for {action.time_s!r} s, which is not ahead of {t!r} s"
+                    f"policy {self.policy.name!r} sets a timer for {action.time_s!r} s, which is not ahead "
+                    f"of {t!r} s"
                 )
             heappush(self._timers, float(action.time_s))
         elif isinstance(action, Reject):
             j = self._job(action.job)
             if j not in world.waiting or world.state.progress[j] > 0.0:
                 raise PolicyError(
-                    f"policy {self.policy.name!r} rejects job {self._names[j]!r}, which runs or has run; only jobs that never ran can be rejected"
+                    f"policy {self.policy.name!r} rejects job {self._names[j]!r}, which runs or has run; "
+                    "only jobs that never ran can be rejected"
                 )
             del world.waiting[j]
             world.demand -= world._gpus[j]
@@ -727,7 +732,8 @@ class _Run:
             self._log(t, "reject", j)
         else:
             raise PolicyError(
-                f"policy {self.policy.name!r} answered {action!r}; expected Start, Stop, Watch, Timer or Reject"
+                f"policy {self.policy.name!r} answered {action!r}; expected Start, Stop, Watch, Timer "
+                "or Reject"
             )
 
     def _job(self, job: int) -> int:
@@ -751,14 +757,17 @@ class _Run:
         total = len(world.gpu_node)
         if len(gpus) != g or any(not 0 <= k < total for k in gpus):
             raise PolicyError(
-                f"policy {self.policy.name!r} starts job {self._names[j]!r} on GPUs {gpus!r}; expected {g} GPU numbers below {total}"
+                f"policy {self.policy.name!r} starts job {self._names[j]!r} on GPUs {gpus!r}; expected "
+                f"{g} GPU numbers below {total}"
             )
-        for a, b in zip(gpus, gpus[1:], strict=False):
+        for a, b in pairwise(gpus):
             if b <= a:
                 raise PolicyError(
-                    f"policy {self.policy.name!r} starts job {self._names[j]!r} on GPUs {gpus!r}; list them once each, ascending"
+                    f"policy {self.policy.name!r} starts job {self._names[j]!r} on GPUs {gpus!r}; list "
+                    "them once each, ascending"
                 )
         if not all(world._types_ok[j, world.node_types[world.gpu_node[k]]] for k in gpus):
             raise PolicyError(
-                f"policy {self.policy.name!r} starts job {self._names[j]!r} on a GPU type for which its profile has no epoch time"
+                f"policy {self.policy.name!r} starts job {self._names[j]!r} on a GPU type for which "
+                "its profile has no epoch time"
             )

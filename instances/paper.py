@@ -10,8 +10,8 @@ Map of the module
 - the tables: :func:`exclusive_rows`, :func:`shared_rows`, :func:`claims`
 - parts of an instance: :func:`profiles`, :func:`usage`, :func:`interference`, :func:`power_model`,
   :func:`node_type`
-- the fits behind them: :func:`fit_slowdown`, :func:`fit_power`; their errors by row: :func:`slowdown_errors`,
-  :func:`power_errors`
+- the fits behind them: :func:`choose_exponent`, :func:`fit_slowdown`, :func:`fit_power`; their errors by row:
+  :func:`slowdown_errors`, :func:`power_errors`
 - what the tables cannot identify: the constants under "Assumptions"
 
 Measured sets are looked up; the fits serve all others (docs/model.md sections 1 and 2).
@@ -90,16 +90,23 @@ about 70 % of their peak."""
 SERVER_EXPONENT = 1.4
 """The r of ``2u - u**r``: Fan, Weber and Barroso (ISCA 2007)."""
 
-SLOWDOWN_EXPONENT = 2.0
-"""Exponent of the load in the slowdown model, held fixed: a third free parameter would follow the noise of
-six rows. Left free it wanders between 3.5 and 6.8 as single rows of two or three jobs are left out, and the
-worst error falls from 0.9 % to 0.8 % only."""
+# ----------------------------------------------------------------------------------------------------
+# How the exponent of the load in the slowdown model is chosen. Six rows narrow it down, but do not fix it: the
+# sum of squares is flat from 4 upwards, and the best exponent moves as single rows are left out.
+
+SLOWDOWN_EXPONENTS = tuple(range(1, 9))
+"""Exponents that :func:`choose_exponent` compares."""
+
+SLOWDOWN_MARGIN = 0.05
+"""How far above the least sum of squares a smaller exponent may lie and still be preferred, relative."""
 
 # ----------------------------------------------------------------------------------------------------
-# Fitted constants. fit_slowdown() and fit_power() give the same to the digits written; tests hold them to it.
+# Chosen and fitted constants. choose_exponent(), fit_slowdown() and fit_power() give the same to the digits
+# written; tests hold them to it.
 
-SLOWDOWN_BASE = 0.0210
-SLOWDOWN_SLOPE = 0.0595
+SLOWDOWN_EXPONENT = 4.0
+SLOWDOWN_BASE = 0.0348
+SLOWDOWN_SLOPE = 0.0459
 NODE_DYNAMIC_W = 1496.73
 GPU_EXPONENT = 0.5
 
@@ -382,6 +389,18 @@ class SlowdownFit:
     exponent: float
 
 
+def _modelled(fit: SlowdownFit, rows: Sequence[PaperRow]) -> list[float]:
+    """Return the modelled factor of each set."""
+    model = Crowding(dataclasses.asdict(fit))
+    return [model.factors(_demands(row.kinds))[0] for row in rows]
+
+
+def _sum_of_squares(fit: SlowdownFit, rows: Sequence[PaperRow]) -> float:
+    """Return the sum of squared relative errors of the factor."""
+    pairs = zip(_modelled(fit, rows), rows, strict=True)
+    return math.fsum((model / measured_slowdown(row) - 1.0) ** 2 for model, row in pairs)
+
+
 def fit_slowdown(
     rows: Sequence[PaperRow] | None = None, *, exponent: float = SLOWDOWN_EXPONENT
 ) -> SlowdownFit:
@@ -392,7 +411,12 @@ def fit_slowdown(
     rows
         Measured sets, at least two; all six by default.
     exponent
-        Held fixed.
+        Held fixed; :func:`choose_exponent` chooses one.
+
+    Raises
+    ------
+    DomainError
+        There are fewer than two sets, or the exponent is negative or not finite.
     """
     used = shared_rows() if rows is None else tuple(rows)
     if len(used) < 2:
@@ -412,6 +436,34 @@ def fit_slowdown(
     return SlowdownFit(base=float(found.x[0]), slope=float(found.x[1]), exponent=exponent)
 
 
+def choose_exponent(rows: Sequence[PaperRow] | None = None) -> float:
+    """Choose the exponent of the ``crowding`` model: the smallest that fits about as well as the best.
+
+    Base and slope are fitted for each of :data:`SLOWDOWN_EXPONENTS`. Of those whose sum of squared relative
+    errors is at most 1 + :data:`SLOWDOWN_MARGIN` times the least one, the smallest is taken: the gentlest
+    extrapolation that the sets allow.
+
+    Parameters
+    ----------
+    rows
+        Measured sets, at least three; all six by default.
+
+    Raises
+    ------
+    DomainError
+        There are fewer than three sets.
+    """
+    used = shared_rows() if rows is None else tuple(rows)
+    if len(used) < 3:
+        raise DomainError(
+            f"exponent of the slowdown: three parameters need at least three measured sets, got {len(used)}"
+        )
+    sums = {e: _sum_of_squares(fit_slowdown(used, exponent=float(e)), used) for e in SLOWDOWN_EXPONENTS}
+    # Below 1e-20 a sum is rounding: all such fits are exact and equally good.
+    limit = max((1.0 + SLOWDOWN_MARGIN) * min(sums.values()), 1e-20)
+    return float(min(e for e, total in sums.items() if total <= limit))
+
+
 def slowdown_errors(fit: SlowdownFit | None = None) -> dict[str, tuple[float, float]]:
     """Return (measured, modelled) factor of each measured set, without look-up.
 
@@ -421,9 +473,10 @@ def slowdown_errors(fit: SlowdownFit | None = None) -> dict[str, tuple[float, fl
         Parameters; the stored ones by default.
     """
     used = fit or SlowdownFit(base=SLOWDOWN_BASE, slope=SLOWDOWN_SLOPE, exponent=SLOWDOWN_EXPONENT)
-    model = Crowding(dataclasses.asdict(used))
+    rows = shared_rows()
     return {
-        row.job_set: (measured_slowdown(row), model.factors(_demands(row.kinds))[0]) for row in shared_rows()
+        row.job_set: (measured_slowdown(row), model)
+        for row, model in zip(rows, _modelled(used, rows), strict=True)
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from numba import njit
 
@@ -16,11 +16,10 @@ def jit(function: F) -> F:
     Reference counting is left out: these functions allocate nothing, their arrays belong
     to the caller, and counting costs several times the work itself.
     """
-    compiled: F = njit(cache=True, error_model="numpy", _nrt=False)(function)
-    return compiled
+    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
+    return cast(F, njit(**options)(function))
 
 
 def inlined(function: F) -> F:
     """Compile into each caller: a call that passes many arrays costs more than the work."""
-    compiled: F = njit(inline="always", error_model="numpy")(function)
-    return compiled
+    return cast(F, njit(inline="always", error_model="numpy")(function))

@@ -35,7 +35,7 @@ def _joinable(
     if observed[gpu]:
         return 0
     s = state.gpu_set[gpu]
-    if sets.count[s] >= sets.members.shape[1]:
+    if sets.size[s] >= sets.members.shape[1]:
         return 0
     c = child(sets, s, cls)
     if c < 0:
@@ -129,7 +129,7 @@ def _connected(
     m = 0
     for p in range(n_gpus):
         gpu = gpus[p]
-        for i in range(sets.count[state.gpu_set[gpu]]):
+        for i in range(sets.size[state.gpu_set[gpu]]):
             j = state.resident[gpu, i]
             if mark[j] != stamp:
                 mark[j] = stamp
@@ -141,7 +141,7 @@ def _connected(
         at += 1
         for p in range(view.offset[k], view.offset[k + 1]):
             gpu = state.job_gpu[p]
-            for i in range(sets.count[state.gpu_set[gpu]]):
+            for i in range(sets.size[state.gpu_set[gpu]]):
                 j = state.resident[gpu, i]
                 if mark[j] != stamp:
                     mark[j] = stamp
@@ -152,7 +152,15 @@ def _connected(
 
 @inlined
 def _speed(
-    view: View, sets: Sets, state: State, sigma: FloatArray, local: IntArray, j: int, gpus: IntArray, low: int, high: int
+    view: View,
+    sets: Sets,
+    state: State,
+    sigma: FloatArray,
+    local: IntArray,
+    j: int,
+    gpus: IntArray,
+    low: int,
+    high: int,
 ) -> float:
     worst = 0.0
     before = -1
@@ -162,7 +170,7 @@ def _speed(
         if s != before:
             before = s
             worst = max(worst, member_sigma(sets, sigma, s, cls))
-    return 1.0 / (view.tau[j, view.node_type[view.gpu_node[gpus[low]]]] * worst)
+    return float(1.0 / (view.tau[j, view.node_type[view.gpu_node[gpus[low]]]] * worst))
 
 
 @jit
@@ -272,7 +280,7 @@ def _leave(
     cls = view.job_class[j]
     for p in range(low, high):
         s = local[gpus[p]]
-        for q in range(sets.count[s]):
+        for q in range(sets.size[s]):
             if sets.members[s, q] == cls:
                 local[gpus[p]] = sets.without[s, q]
                 break
@@ -332,16 +340,47 @@ def find_candidate(
                         continue
                     seen_empty = True
                 n_new = _splits(
-                    view, sets, state, sigma, observed, u_limit, existing, cls, g, n, per_node, cand_gpu, cand_load,
-                    cand_node, n_cand, group, take,
+                    view,
+                    sets,
+                    state,
+                    sigma,
+                    observed,
+                    u_limit,
+                    existing,
+                    cls,
+                    g,
+                    n,
+                    per_node,
+                    cand_gpu,
+                    cand_load,
+                    cand_node,
+                    n_cand,
+                    group,
+                    take,
                 )
                 if n_new == FULL:
                     return FULL
                 n_cand = n_new
         else:
             n_new = _spreads(
-                view, sets, state, sigma, observed, u_limit, existing, cls, g, t, size, room, cand_gpu, cand_load,
-                cand_node, n_cand, group, take,
+                view,
+                sets,
+                state,
+                sigma,
+                observed,
+                u_limit,
+                existing,
+                cls,
+                g,
+                t,
+                size,
+                room,
+                cand_gpu,
+                cand_load,
+                cand_node,
+                n_cand,
+                group,
+                take,
             )
             if n_new == FULL:
                 return FULL
@@ -361,9 +400,13 @@ def find_candidate(
             shares = False
             for p in range(g):
                 begin = max(begin, ready[view.gpu_node[cand_gpu[best, p]]])
-                if sets.count[state.gpu_set[cand_gpu[best, p]]] > 0:
+                if sets.size[state.gpu_set[cand_gpu[best, p]]] > 0:
                     shares = True
-            if shares and begin > now and view.gpu_node[cand_gpu[best, 0]] != view.gpu_node[cand_gpu[best, g - 1]]:
+            if (
+                shares
+                and begin > now
+                and view.gpu_node[cand_gpu[best, 0]] != view.gpu_node[cand_gpu[best, g - 1]]
+            ):
                 continue
         for p in range(g):
             chosen[p] = cand_gpu[best, p]
@@ -427,7 +470,7 @@ def _splits(
             break
         group[1, n_groups] = n_in
         n_groups += 1
-        k = sets.count[state.gpu_set[best]]
+        k = sets.size[state.gpu_set[best]]
         for gpu in range(best, last):
             if group[2, gpu - first] == 0 and state.gpu_set[gpu] == state.gpu_set[best]:
                 same = True
@@ -597,7 +640,7 @@ def _highest(
     count: int,
     group: IntArray,
 ) -> float:
-    """Put the ``count`` joinable GPUs of highest load of node ``n`` into ``group[0]``; return their summed load."""
+    """Put the ``count`` joinable GPUs of highest load of a node into ``group[0]``; return their load."""
     first, last = view.first_gpu[n], view.first_gpu[n + 1]
     for gpu in range(first, last):
         group[2, gpu - first] = 0
@@ -646,7 +689,23 @@ def _keeps_deadlines(
     comp[m] = job
     m += 1
     predict(
-        view, sets, state, sigma, now, slot, comp, m, job, gpus, begin, -1, local, work[0], work[1], work[2], work[3]
+        view,
+        sets,
+        state,
+        sigma,
+        now,
+        slot,
+        comp,
+        m,
+        job,
+        gpus,
+        begin,
+        -1,
+        local,
+        work[0],
+        work[1],
+        work[2],
+        work[3],
     )
     late = False
     for i in range(m):
@@ -658,7 +717,23 @@ def _keeps_deadlines(
     if not late:
         return True
     predict(
-        view, sets, state, sigma, now, slot, comp, m - 1, -1, gpus, now, -1, local, work[0], work[1], work[2], work[4]
+        view,
+        sets,
+        state,
+        sigma,
+        now,
+        slot,
+        comp,
+        m - 1,
+        -1,
+        gpus,
+        now,
+        -1,
+        local,
+        work[0],
+        work[1],
+        work[2],
+        work[4],
     )
     for i in range(m - 1):
         d = deadline[comp[i]]
@@ -687,7 +762,23 @@ def still_holds(
     """After an observation: does every deadline hold that would hold without the newcomer ``job``?"""
     m = _connected(view, sets, state, gpus, len(gpus), mark, comp)
     predict(
-        view, sets, state, sigma, now, slot, comp, m, -1, gpus, now, -1, local, work[0], work[1], work[2], work[3]
+        view,
+        sets,
+        state,
+        sigma,
+        now,
+        slot,
+        comp,
+        m,
+        -1,
+        gpus,
+        now,
+        -1,
+        local,
+        work[0],
+        work[1],
+        work[2],
+        work[3],
     )
     late = False
     for i in range(m):
@@ -699,7 +790,23 @@ def still_holds(
     if not late:
         return True
     predict(
-        view, sets, state, sigma, now, slot, comp, m, -1, gpus, now, job, local, work[0], work[1], work[2], work[4]
+        view,
+        sets,
+        state,
+        sigma,
+        now,
+        slot,
+        comp,
+        m,
+        -1,
+        gpus,
+        now,
+        job,
+        local,
+        work[0],
+        work[1],
+        work[2],
+        work[4],
     )
     for i in range(m):
         d = deadline[comp[i]]

@@ -81,7 +81,7 @@ class View(NamedTuple):
 class Sets(NamedTuple):
     """The table of sets: arrays of :class:`eaco_opt.sets.SetTable`."""
 
-    count: IntArray
+    size: IntArray
     kind_set: IntArray
     members: IntArray
     without: IntArray
@@ -206,7 +206,7 @@ def _same(view: View, sets: Sets, state: State, a: int, b: int) -> bool:
     """Tell whether two GPUs of a node host the same jobs (in the same order)."""
     if state.gpu_set[a] != state.gpu_set[b]:
         return False
-    for i in range(sets.count[state.gpu_set[a]]):
+    for i in range(sets.size[state.gpu_set[a]]):
         if state.resident[a, i] != state.resident[b, i]:
             return False
     return True
@@ -249,7 +249,7 @@ def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
         while end < last and _same(view, sets, state, gpu, end):
             end += 1
         s = state.gpu_set[gpu]
-        k = sets.count[s]
+        k = sets.size[s]
         if k > 0:
             run = (end - gpu) * dt
             weight = 0.0
@@ -276,7 +276,7 @@ def settle_job(state: State, j: int, t: float) -> None:
 @inlined
 def member_sigma(sets: Sets, sigma: FloatArray, s: int, cls: int) -> float:
     """Return the slowdown of a member of class ``cls`` in set ``s``, from table ``sigma``."""
-    for i in range(sets.count[s]):
+    for i in range(sets.size[s]):
         if sets.members[s, i] == cls:
             return float(sigma[s, i])
     return 1.0
@@ -286,7 +286,7 @@ def member_sigma(sets: Sets, sigma: FloatArray, s: int, cls: int) -> float:
 def _due(state: State, j: int, t: float, slot: float) -> float:
     """Return when job ``j`` reaches its target; with slots, the end of that slot."""
     if not np.isnan(state.fixed_end[j]):
-        return state.fixed_end[j]
+        return float(state.fixed_end[j])
     if state.speed[j] <= 0.0:
         return np.inf
     target = state.target[j]
@@ -296,8 +296,8 @@ def _due(state: State, j: int, t: float, slot: float) -> float:
         if left <= 0.0:
             return t
         k = np.ceil((t + left / state.speed[j]) / slot)
-        return max(k, np.floor(t / slot + 0.5) + 1.0) * slot
-    return t + max(0.0, target - state.progress[j]) / state.speed[j]
+        return float(max(k, np.floor(t / slot + 0.5) + 1.0) * slot)
+    return float(t + max(0.0, target - state.progress[j]) / state.speed[j])
 
 
 @inlined
@@ -322,7 +322,7 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
         while end < last and _same(view, sets, state, gpu, end):
             end += 1
         s = state.gpu_set[gpu]
-        k = sets.count[s]
+        k = sets.size[s]
         run = end - gpu
         if sets.kind_set[s] != sets.kind_set[state.gpu_set[first]]:
             uniform = False
@@ -417,7 +417,7 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
         s = state.gpu_set[state.job_gpu[p]]
         if s != before:
             before = s
-            if sets.count[s] >= sets.members.shape[1]:
+            if sets.size[s] >= sets.members.shape[1]:
                 return TOO_WIDE
             if child(sets, s, cls) < 0:
                 state.counter[MISS_SET] = s
@@ -443,7 +443,7 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
             elif ready and state.node_f[node, N_BEGIN] == t:
                 state.node_i[node, I_WAKE_OPEN] = 0
         s = child(sets, state.gpu_set[gpu], cls)
-        state.resident[gpu, sets.count[state.gpu_set[gpu]]] = j
+        state.resident[gpu, sets.size[state.gpu_set[gpu]]] = j
         state.gpu_set[gpu] = s
         bits = sets.physical[s, view.node_type[node]]
         if bits != 0:
@@ -488,7 +488,7 @@ def remove(view: View, sets: Sets, state: State, j: int, t: float, slot: float) 
             node = view.gpu_node[gpu]
             settle_node(view, sets, state, node, t)
         s = state.gpu_set[gpu]
-        k = sets.count[s]
+        k = sets.size[s]
         i = 0
         while state.resident[gpu, i] != j:
             i += 1
@@ -648,7 +648,7 @@ def bad_layout(
         low, high = offset[r], offset[r + 1]
         for p in range(low + 1, high):
             if gpu[p] <= gpu[p - 1]:
-                return 4 * r
+                return int(4 * r)
         kind = node_type[gpu_node[gpu[low]]]
         size = first_gpu[gpu_node[gpu[low]] + 1] - first_gpu[gpu_node[gpu[low]]]
         parts = 0
@@ -659,14 +659,14 @@ def bad_layout(
             while q < high and gpu_node[gpu[q]] == node:
                 q += 1
             if node_type[node] != kind:
-                return 4 * r + 1
+                return int(4 * r + 1)
             if q - p < size:
                 parts += 1
                 if parts > 1 or (high - low >= size and (high - low) % size != q - p):
-                    return 4 * r + 1
+                    return int(4 * r + 1)
             elif high - low < size:
-                return 4 * r + 1
+                return int(4 * r + 1)
             p = q
         if np.isinf(tau[job[r], kind]):
-            return 4 * r + 2
+            return int(4 * r + 2)
     return -1

@@ -121,10 +121,10 @@ class Gandiva:
         if not total:
             return None
         k = int(self._rng.integers(total))
-        for jobs, fits in groups:
-            if k < len(jobs):
-                return jobs[k], self._pick(world, fits)
-            k -= len(jobs)
+        for waiting, fits in groups:
+            if k < len(waiting):
+                return waiting[k], self._pick(world, fits)
+            k -= len(waiting)
         return None
 
     def _fitting(self, world: World, job: int, partners: dict[int, dict[int, None]]) -> list[int]:

@@ -141,10 +141,9 @@ class ImportOptions:
                 )
             put(self, "max_duration_s", float(limit))
         put(self, "seed", checked_seed(_OWNER, self.seed))
-        for field, kind in (("limits", Limits), ("objective", Objective)):
-            if not isinstance(getattr(self, field), kind):
-                raise DomainError(
-                    f"{_OWNER}: {field} must be a {kind.__name__}, got {getattr(self, field)!r}"
-                )
+        if not isinstance(self.limits, Limits):
+            raise DomainError(f"{_OWNER}: limits must be a Limits, got {self.limits!r}")
+        if not isinstance(self.objective, Objective):
+            raise DomainError(f"{_OWNER}: objective must be an Objective, got {self.objective!r}")
         if not isinstance(self.own_deadlines, bool):
             raise DomainError(f"{_OWNER}: own_deadlines must be true or false, got {self.own_deadlines!r}")

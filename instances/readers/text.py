@@ -20,9 +20,6 @@ from eaco_opt.errors import TraceError
 MAX_TEXT_BYTES = 1 << 30
 """Most bytes of a trace, decompressed, that are read (1 GiB)."""
 
-MAX_LINE_CHARACTERS = 1 << 20
-"""Longest line of a trace that is looked at."""
-
 SHOWN = 60
 """Characters of a cell or line that messages show."""
 
