@@ -24,8 +24,8 @@ def philly(data_dir: Path) -> Path:
 
 
 def test_stored_figures_are_the_fit(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`python -m instances.generators.production FILE` gives the file that ships: counts and quantiles exactly,
-    correlations to three digits.
+    """Refitting by `python -m instances.generators.production FILE` gives the file that ships: counts and
+    quantiles exactly, rates and correlations to three digits.
     """
     assert p.main([str(philly(data_dir))]) == 0
     fresh, stored = json.loads(capsys.readouterr().out), json.loads(p.stored_fit().to_json())
@@ -92,7 +92,7 @@ def test_gpu_counts_have_the_traces_shares() -> None:
     """Over many lists the shares of jobs by GPU count are the trace's, for short lists and long ones."""
     fit = p.stored_fit()
     share = dict(zip(fit.gpu_counts, np.array(fit.gpu_jobs) / 82247, strict=True))
-    for jobs, lists in ((60, 300), (2000, 10)):
+    for jobs, lists in ((60, 150), (2000, 8)):
         drawn: Counter[int] = Counter()
         for seed in range(lists):
             drawn.update(j.gpus for j in generate("production", jobs=jobs, nodes=16, seed=seed).jobs)

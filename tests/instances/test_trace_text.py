@@ -34,12 +34,12 @@ def test_compressed_files_are_read_by_their_first_bytes(tmp_path: Path, pack: ob
 def test_decompression_stops_at_the_limit(tmp_path: Path) -> None:
     """A small archive that unfolds to a large file is refused once the limit is passed."""
     path = tmp_path / "bomb.gz"
-    path.write_bytes(gzip.compress(b"0" * 50_000_000))
+    path.write_bytes(gzip.compress(b"0" * 5_000_000))
     with pytest.raises(
         TraceError, match=r"bomb.gz: expected at most 1000 bytes of text \(decompressed\), got more"
     ):
         read_bytes(path, limit=1000)
-    assert len(read_bytes(path, limit=50_000_000)) == 50_000_000
+    assert len(read_bytes(path, limit=5_000_000)) == 5_000_000
 
 
 @pytest.mark.parametrize(
