@@ -91,8 +91,8 @@ SERVER_EXPONENT = 1.4
 """The r of ``2u - u**r``: Fan, Weber and Barroso (ISCA 2007)."""
 
 # ----------------------------------------------------------------------------------------------------
-# How the exponent of the load in the slowdown model is chosen. Six rows narrow it down, but do not fix it: the
-# sum of squares is flat from 4 upwards, and the best exponent moves as single rows are left out.
+# How the exponent of the load in the slowdown model is chosen. Six rows narrow it down and do not fix it:
+# the sum of squares is flat from 4 upwards, and the choice moves as single rows are left out.
 
 SLOWDOWN_EXPONENTS = tuple(range(1, 9))
 """Exponents that :func:`choose_exponent` compares."""
@@ -632,8 +632,9 @@ def power_errors(
     return {row.job_set: (float(row.power_w), _node_w(row.kinds, fit)) for row in _node_rows()}
 
 
-def _not_negative(field: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 <= value < math.inf:
+def _not_negative(field: str, value: Any) -> None:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 0.0 <= value < math.inf:
         raise DomainError(
             f"power of the paper's node: {field} must be a finite number >= 0 [W], got {value!r}"
         )

@@ -186,8 +186,8 @@ def test_the_clamp_is_there_and_never_needed() -> None:
     """With the stored parameters no factor is clamped; a model that is far too low or too high is.
 
     Without any modelled slowdown J2 and J4 in J2+J3+J4 get J2+J4's 37.01 / 35.63, and J1+J2, of which no part
-    was measured, 1. With base 0.1 and slope 1, J3+J4 (1 + 0.1 + 0.846^2 = 1.816) gets the four jobs' 44.21 /
-    35.5075, and J1+J2 (1 + 0.1 + 0.159^2 = 1.125), which lies in three measured sets, the least of theirs,
+    was measured, 1. With base 0.1 and slope 1, J3+J4 (1 + 0.1 + 0.846^4 = 1.613) gets the four jobs' 44.21 /
+    35.5075, and J1+J2 (1 + 0.1 + 0.159^4 = 1.1006), which lies in three measured sets, the least of theirs,
     J1+J2+J4's 38.26 / 35.34.
     """
     stored, known = paper.interference(), demands()
@@ -231,36 +231,85 @@ def test_no_other_parameters_fit_better() -> None:
         assert loss(moved) > loss(best)
 
 
-def test_a_third_parameter_would_follow_noise() -> None:
-    """Why the exponent is held at 2: free, it wanders between about 3.5 and 6.8 as one set of two or three
-    jobs is left out, and the worst error only falls from 0.9 % to 0.8 %."""
+def test_stored_exponent_is_the_choice_of_the_data() -> None:
+    """The rule gives the stored exponent, and the model's default is the same.
+
+    Checked from the errors themselves: 3 lies more than 5 % above the least sum of squares, 4 does not.
+    """
+    assert paper.choose_exponent() == paper.SLOWDOWN_EXPONENT == 4.0
+
+    def loss(exponent: float) -> float:
+        fit = paper.fit_slowdown(exponent=exponent)
+        return math.fsum((model / true - 1) ** 2 for true, model in paper.slowdown_errors(fit).values())
+
+    sums = [loss(e) for e in range(1, 9)]
+    assert next(e for e, total in enumerate(sums, 1) if total <= 1.05 * min(sums)) == 4
+    params = {"base": paper.SLOWDOWN_BASE, "slope": paper.SLOWDOWN_SLOPE}
+    members = [demands()[kind] for kind in ("ResNet-50", "VGG-16")]
+    named = Crowding({**params, "exponent": paper.SLOWDOWN_EXPONENT})
+    assert Crowding(params).factors(members) == named.factors(members)
+
+
+@pytest.mark.parametrize("exponent", [1, 2, 3, 5, 8])
+def test_the_choice_follows_the_data(exponent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets that follow 1 + (n - 1) * (0.03 + 0.05 * l^e) exactly give e back, whatever e is."""
+    made = Crowding({"base": 0.03, "slope": 0.05, "exponent": exponent})
+    known = demands()
+    monkeypatch.setattr(
+        paper, "measured_slowdown", lambda row: made.factors([known[kind] for kind in row.kinds])[0]
+    )
+    assert paper.choose_exponent() == exponent
+
+
+def test_between_fits_as_good_the_smallest_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every exponent fits exactly (slope 0), rounding does not decide: 1 is taken."""
+    monkeypatch.setattr(paper, "measured_slowdown", lambda row: 1.0 + 0.03 * (len(row.jobs) - 1))
+    assert paper.choose_exponent() == 1.0
+
+
+def test_how_firm_the_exponent_is() -> None:
+    """Without one of the sets of two or three jobs the choice lies between 3 and 6, without the four jobs,
+    the only set near a full GPU, it falls to 1: docs/calibration.md says so."""
     rows = paper.shared_rows()
-
-    def best_exponent(used: list[paper.PaperRow]) -> tuple[float, float]:
-        names = {row.job_set for row in used}
-
-        def loss(exponent: float) -> tuple[float, float]:
-            errors = [
-                model / true - 1
-                for name, (true, model) in paper.slowdown_errors(
-                    paper.fit_slowdown(used, exponent=exponent)
-                ).items()
-                if name in names
-            ]
-            return math.fsum(e * e for e in errors), max(map(abs, errors))
-
-        return min((loss(e)[0], e, loss(e)[1]) for e in np.arange(2.5, 8.0, 0.5))[1:]
-
-    found = [best_exponent([r for r in rows if r is not left_out]) for left_out in rows[:5]]
-    assert min(e for e, _ in found) <= 4.0
-    assert max(e for e, _ in found) >= 6.0
-    assert best_exponent(list(rows))[1] > 0.008
+    chosen = [paper.choose_exponent([row for row in rows if row is not left]) for left in rows]
+    assert (min(chosen[:5]), max(chosen[:5]), chosen[5]) == (3.0, 6.0, 1.0)
 
 
-def test_fit_needs_two_sets() -> None:
-    """One measured set cannot give two parameters."""
+def test_what_hangs_on_the_exponent() -> None:
+    """Of the unmeasured sets that fit the memory those above load 0.55 get up to 1.4 % less than with
+    exponent 2, the lighter ones up to 3.3 % more (four J1).
+
+    No set that fits adds up to more than the measured four jobs; four that add up to 2 would get 3.3.
+    """
+    known = demands()
+    stored = paper.interference()
+    square = paper.fit_slowdown(exponent=2.0)
+    other = dataclasses.replace(stored, params=tuple(sorted(dataclasses.asdict(square).items())))
+    alone = {p.name: p.gpu_memory_peak_gib for p in paper.profiles()}
+    percent, loads = {}, {}
+    for kinds in MULTISETS:
+        above = [u.memory_gib for u in paper.usage() if within(kinds, u.kinds)]
+        if len(kinds) > 1 and min([math.fsum(alone[kind] for kind in kinds), *above]) <= CAPACITY_GIB:
+            loads[kinds] = math.fsum(known[kind].gpu_util_mean for kind in kinds)
+            if kinds not in {u.kinds for u in paper.usage()}:
+                new, old = (s.factors(kinds, known)[kinds[0]] for s in (stored, other))
+                percent[kinds] = 100 * (new / old - 1)
+    assert all((change < 0) is (loads[kinds] > 0.55) for kinds, change in percent.items())
+    assert round(min(percent.values()), 1) == -1.4
+    assert max(percent, key=percent.__getitem__) == ("AlexNet",) * 4
+    assert round(max(percent.values()), 1) == 3.3
+    assert max(loads, key=loads.__getitem__) == paper.MODELS
+    assert loads[paper.MODELS] == pytest.approx(1.0051)
+    half = dataclasses.replace(known["VGG-16"], gpu_util_mean=0.5)
+    assert Crowding(dict(stored.params)).factors([half] * 4)[0] == pytest.approx(3.3, abs=0.05)
+
+
+def test_fits_need_enough_sets() -> None:
+    """One measured set cannot give two parameters, two cannot give three."""
     with pytest.raises(DomainError, match=r"needs? at least two measured sets, got 1"):
         paper.fit_slowdown(paper.shared_rows()[:1])
+    with pytest.raises(DomainError, match=r"needs? at least three measured sets, got 2"):
+        paper.choose_exponent(paper.shared_rows()[:2])
 
 
 utilisations = st.floats(0.0, 1.0)
@@ -271,7 +320,7 @@ utilisations = st.floats(0.0, 1.0)
     utilisations,
     st.floats(0.0, 1.0),
     st.floats(0.0, 2.0),
-    st.floats(0.0, 6.0),
+    st.floats(0.0, 8.0),
 )
 def test_crowding_never_falls_when_a_job_is_added(
     loads: list[float], more: float, base: float, slope: float, exponent: float
@@ -297,7 +346,7 @@ def test_crowding_never_falls_when_a_job_is_added(
 
 
 def test_crowding_by_hand() -> None:
-    """Two jobs of load 0.3 and 0.5: 1 + (0.02 + 0.05 * 0.8^2) = 1.052; two of 0.9 and 0.9: the load, 1.8."""
+    """Loads 0.3 and 0.5: 1 + (0.02 + 0.05 * 0.8^4) = 1.04048; 0.9 and 0.9: the sum of loads, 1.8."""
     known = demands()["AlexNet"]
 
     def factor(*loads: float) -> float:
@@ -314,7 +363,7 @@ def test_crowding_by_hand() -> None:
         ]
         return Crowding({"base": 0.02, "slope": 0.05}).factors(members)[0]
 
-    assert factor(0.3, 0.5) == pytest.approx(1.052, rel=1e-12)
+    assert factor(0.3, 0.5) == pytest.approx(1.04048, rel=1e-12)
     assert factor(0.9, 0.9) == 1.8
 
 
