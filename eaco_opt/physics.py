@@ -93,7 +93,7 @@ def make_state(view: ArrayView) -> State:
         heap=np.zeros(j + 1, dtype=np.int64),
         heap_at=np.full(j, -1, dtype=np.int64),
         node_f=node_f,
-        node_i=np.zeros((n, 4), dtype=np.int64),
+        node_i=np.zeros((n, 5), dtype=np.int64),
         job_energy=np.zeros(j),
         total=np.zeros(12),
         counter=np.zeros(k.COUNTERS, dtype=np.int64),
@@ -204,14 +204,13 @@ def _check_layout(view: ArrayView, runs: _Runs) -> None:
 
 @dataclass(slots=True, eq=False)
 class _Outcome:
-    """Raw outcome of one run of the compiled code."""
+    """Raw outcome of one run of the compiled code: state, outcomes by job (9, J), summary."""
 
     state: Any
-    first: NDArray[np.float64]
-    last: NDArray[np.float64]
-    running: NDArray[np.float64]
+    jobs: NDArray[np.float64]
     overrun: NDArray[np.float64]
     missing: NDArray[np.float64]
+    summary: NDArray[np.float64]
 
 
 def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
@@ -226,7 +225,9 @@ def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
     order = np.argsort(start, kind="stable")
     state = make_state(view)
     fixed = make_view(view)
-    out = _Outcome(state, np.full(n, np.inf), *(np.zeros(n) for _ in range(4)))
+    table = np.zeros((9, n))
+    table[0] = np.inf
+    overrun, missing = np.zeros((2, n))
     sets = make_sets(view)
     while True:
         code = k.run(
@@ -239,11 +240,11 @@ def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
             end,
             runs.offset,
             runs.gpu,
-            out.first,
-            out.last,
-            out.running,
-            out.overrun,
-            out.missing,
+            table[0],
+            table[1],
+            table[2],
+            overrun,
+            missing,
             slot,
         )
         if code == k.OK:
@@ -256,8 +257,10 @@ def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
         else:
             name = view.instance.jobs[int(runs.job[-1 - code])].name
             raise ScheduleError(f"schedule: two segments of job {name!r} overlap in time")
-    k.finish(fixed, state, float(out.last.max()) if n else 0.0)
-    return out
+    summary = np.zeros(7)
+    pue = view.instance.cluster.pue
+    k.finish(fixed, state, view.deadline_s, view.origin_s, pue, table, overrun, missing, summary)
+    return _Outcome(state, table, overrun, missing, summary)
 
 
 def _snap(
@@ -333,8 +336,8 @@ def plan_schedule(
     segments = [
         Segment(
             job=job.name,
-            start_s=float(out.first[i]) + view.origin_s,
-            end_s=float(out.last[i]) + view.origin_s,
+            start_s=float(out.jobs[0, i]),
+            end_s=float(out.jobs[1, i]),
             gpus=tuple(view.gpu_position(int(g)) for g in runs.gpu[runs.offset[i] : runs.offset[i + 1]]),
         )
         for i, job in enumerate(instance.jobs)
@@ -342,45 +345,28 @@ def plan_schedule(
     return Schedule(segments=tuple(segments), schedule_class=ScheduleClass.STATIC, method=method)
 
 
-def _tolerance(t: NDArray[np.float64]) -> NDArray[np.float64]:
-    result: NDArray[np.float64] = 1e-6 + 1e-9 * np.abs(t)
-    return result
-
-
 def _assess(
     instance: Instance, view: ArrayView, runs: _Runs, out: _Outcome, grid_s: float | None
 ) -> Evaluation:
     k = kernel()
-    n = len(view.epochs)
     pue = instance.cluster.pue
-    total = out.state.total * pue
+    plain: list[float] = out.state.total.tolist()
     energy = EnergySplit(
-        server_j=float(total[k.SERVER]),
-        gpu_standing_j=float(total[k.STANDING]),
-        gpu_dynamic_j=float(total[k.DYNAMIC]),
-        sleep_j=float(total[k.SLEEP_J]),
-        wake_j=float(total[k.WAKE_J]),
+        server_j=plain[k.SERVER] * pue,
+        gpu_standing_j=plain[k.STANDING] * pue,
+        gpu_dynamic_j=plain[k.DYNAMIC] * pue,
+        sleep_j=plain[k.SLEEP_J] * pue,
+        wake_j=plain[k.WAKE_J] * pue,
     )
     energy_j = energy.total_j
-    first = out.first
-    last = out.last
-    jtt = last - view.release_s
-    tpe = out.running / view.epochs
-    lateness = last - view.deadline_s
-    missed = lateness > 1e-6 + 1e-9 * np.abs(last)
-    makespan = float(last.max()) if n else 0.0
-    avg_tpe = float(tpe.mean()) if n else 0.0
-    mean_jtt = float(jtt.mean()) if n else 0.0
-    mean_jct = float(out.running.mean()) if n else 0.0
+    makespan, avg_tpe, mean_jtt, mean_jct, misses, short, over = out.summary.tolist()
     e0, t0, j0 = view.reference()
-    counter = out.state.counter
-    early = runs.start < view.release_s[runs.job] - _tolerance(runs.start)
-    # A stated end may be off by the time tolerance (docs/model.md section 11).
-    short = out.missing > _tolerance(last)
-    over = out.overrun > _tolerance(last)
-    physical = int(counter[k.PHYSICAL] + counter[k.WAKE_BAD] + early.sum() + short.sum() + over.sum())
-    used = out.state.counter[k.THRESHOLD]
-    active_j = float(total[k.SERVER] + total[k.STANDING] + total[k.DYNAMIC])
+    counter: list[int] = out.state.counter.tolist()
+    early = runs.start < view.release_s[runs.job] - 1e-6 - 1e-9 * np.abs(runs.start)
+    physical = counter[k.PHYSICAL] + counter[k.WAKE_BAD] + int(early.sum()) + int(short) + int(over)
+    above = counter[k.THRESHOLD]
+    active_j = plain[k.SERVER] + plain[k.STANDING] + plain[k.DYNAMIC]
+    jobs = out.jobs
     return Evaluation(
         energy=energy,
         energy_j=energy_j,
@@ -390,39 +376,39 @@ def _assess(
         reference_tpe_s=t0,
         reference_jtt_s=j0,
         jobs=JobOutcomes(
-            start_s=first + view.origin_s,
-            end_s=last + view.origin_s,
-            running_s=out.running,
-            wait_s=jtt - out.running,
-            jtt_s=jtt,
-            tpe_s=tpe,
-            energy_j=out.state.job_energy * pue,
-            lateness_s=lateness,
-            missed=missed,
+            start_s=jobs[k.O_START],
+            end_s=jobs[k.O_END],
+            running_s=jobs[k.O_RUNNING],
+            wait_s=jobs[k.O_WAIT],
+            jtt_s=jobs[k.O_JTT],
+            tpe_s=jobs[k.O_TPE],
+            energy_j=jobs[k.O_ENERGY],
+            lateness_s=jobs[k.O_LATENESS],
+            missed=jobs[k.O_MISSED] > 0.0,
         ),
         mean_jct_s=mean_jct,
         mean_wait_s=mean_jtt - mean_jct,
         mean_jtt_s=mean_jtt,
         makespan_s=makespan,
-        deadline_misses=int(missed.sum()),
+        deadline_misses=int(misses),
         physical_violations=physical,
-        threshold_violations=int(used),
-        threshold_excess=float(_excess(view, out)) if used else 0.0,
-        threshold_excess_gpu_s=float(out.state.total[k.THRESHOLD_S]),
-        node_s=float(out.state.total[k.NODE_S]),
-        mean_active_nodes=float(out.state.total[k.NODE_S]) / makespan if makespan > 0.0 else 0.0,
-        peak_active_nodes=int(counter[k.PEAK]),
-        load_active_gpus=_ratio(out.state.total[k.LOAD_S], out.state.total[k.GPU_S]),
-        load_all_gpus=_ratio(out.state.total[k.LOAD_S], makespan * len(view.gpu_node)),
-        modelled_energy_share=min(1.0, _ratio(total[k.MODELLED_SETS], active_j)),
-        modelled_power_share=min(1.0, _ratio(total[k.MODELLED_POWER], active_j)),
+        threshold_violations=above,
+        threshold_excess=_excess(view, out) if above else 0.0,
+        threshold_excess_gpu_s=plain[k.THRESHOLD_S],
+        node_s=plain[k.NODE_S],
+        mean_active_nodes=_ratio(plain[k.NODE_S], makespan),
+        peak_active_nodes=counter[k.PEAK],
+        load_active_gpus=_ratio(plain[k.LOAD_S], plain[k.GPU_S]),
+        load_all_gpus=_ratio(plain[k.LOAD_S], makespan * len(view.gpu_node)),
+        modelled_energy_share=min(1.0, _ratio(plain[k.MODELLED_SETS], active_j)),
+        modelled_power_share=min(1.0, _ratio(plain[k.MODELLED_POWER], active_j)),
         grid_s=grid_s,
-        problems=_problems(instance, view, out, early, runs, short, over) if physical else (),
+        problems=_problems(instance, view, out, early, runs) if physical else (),
     )
 
 
 def _ratio(part: float, whole: float) -> float:
-    return float(part) / float(whole) if whole > 0.0 else 0.0
+    return part / whole if whole > 0.0 else 0.0
 
 
 def _excess(view: ArrayView, out: _Outcome) -> float:
@@ -459,11 +445,12 @@ def _problems(
     out: _Outcome,
     early: NDArray[np.bool_],
     runs: _Runs,
-    short: NDArray[np.bool_],
-    over: NDArray[np.bool_],
 ) -> tuple[str, ...]:
     k = kernel()
     names = [job.name for job in instance.jobs]
+    tolerance = 1e-6 + 1e-9 * (out.jobs[k.O_END] - view.origin_s)
+    # A stated end may be off by the time tolerance (docs/model.md section 11).
+    short, over = out.missing > tolerance, out.overrun > tolerance
     texts: list[str] = []
     for t, j, gpu, bits in out.state.problem[: int(out.state.counter[k.PROBLEMS])]:
         node, number = view.gpu_position(int(gpu))

@@ -1,4 +1,4 @@
-"""A typed face of numba's decorators, so that strict typing sees through them."""
+"""A typed face of numba's decorator, so that strict typing sees through them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,3 @@ def jit(function: F) -> F:
     """
     options: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
     return cast(F, njit(**options)(function))
-
-
-def inlined(function: F) -> F:
-    """Compile into each caller: a call that passes many arrays costs more than the work."""
-    return cast(F, njit(inline="always", error_model="numpy")(function))

@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, jit
+from ._jit import jit
 from .physics import MISS_CLASS, MISS_SET, FloatArray, IntArray, Sets, State, View, child, member_sigma
 
 FOUND, NONE, MISSING, FULL = 1, 0, -1, -2
 """Return codes of `find_candidate` and `open_requests`."""
 
 
-@inlined
+@jit
 def _joinable(
     view: View,
     sets: Sets,
@@ -113,7 +113,7 @@ def open_requests(
     return NONE
 
 
-@inlined
+@jit
 def _connected(
     view: View,
     sets: Sets,
@@ -150,7 +150,7 @@ def _connected(
     return m
 
 
-@inlined
+@jit
 def _speed(
     view: View,
     sets: Sets,
@@ -273,7 +273,7 @@ def predict(
         t = first
 
 
-@inlined
+@jit
 def _leave(
     view: View, sets: Sets, state: State, local: IntArray, j: int, gpus: IntArray, low: int, high: int
 ) -> None:
@@ -419,7 +419,7 @@ def find_candidate(
     return NONE
 
 
-@inlined
+@jit
 def _before(cand_gpu: IntArray, a: int, b: int, g: int) -> bool:
     for p in range(g):
         if cand_gpu[a, p] != cand_gpu[b, p]:
@@ -427,7 +427,7 @@ def _before(cand_gpu: IntArray, a: int, b: int, g: int) -> bool:
     return False
 
 
-@inlined
+@jit
 def _splits(
     view: View,
     sets: Sets,
@@ -534,7 +534,7 @@ def _splits(
             return n_cand
 
 
-@inlined
+@jit
 def _spreads(
     view: View,
     sets: Sets,
@@ -626,7 +626,7 @@ def _spreads(
     return n_cand
 
 
-@inlined
+@jit
 def _highest(
     view: View,
     sets: Sets,
@@ -660,7 +660,7 @@ def _highest(
     return total
 
 
-@inlined
+@jit
 def _keeps_deadlines(
     view: View,
     sets: Sets,

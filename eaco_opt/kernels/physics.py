@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import inlined, jit
+from ._jit import jit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -58,7 +58,7 @@ OK, MISSING, TOO_WIDE = 0, 1, 2
 # Columns of State.node_f.
 N_SERVER, N_STANDING, N_DYNAMIC, N_TIME, N_LOAD, N_USED, N_ABOVE, N_BEGIN, N_END = range(9)
 # Columns of State.node_i.
-I_SLOTS, I_MODELLED_SETS, I_MODELLED_POWER, I_WAKE_OPEN = range(4)
+I_SLOTS, I_MODELLED_SETS, I_MODELLED_POWER, I_WAKE_OPEN, I_SPLIT = range(5)
 PROBLEM_ROOM = 16
 
 
@@ -123,7 +123,7 @@ class State(NamedTuple):
     peak_u: FloatArray
 
 
-@inlined
+@jit
 def child(sets: Sets, parent: int, cls: int) -> int:
     """Return the set with one more member of a class, -1 if it was never met."""
     key = parent * sets.classes + cls
@@ -136,7 +136,7 @@ def child(sets: Sets, parent: int, cls: int) -> int:
     return -1
 
 
-@inlined
+@jit
 def _up(state: State, at: int) -> None:
     heap, place, due = state.heap, state.heap_at, state.due
     j = heap[at]
@@ -153,7 +153,7 @@ def _up(state: State, at: int) -> None:
     place[j] = at
 
 
-@inlined
+@jit
 def _down(state: State, at: int) -> None:
     heap, place, due = state.heap, state.heap_at, state.due
     n = state.counter[HEAP]
@@ -178,7 +178,7 @@ def _down(state: State, at: int) -> None:
     place[j] = at
 
 
-@inlined
+@jit
 def _push(state: State, j: int) -> None:
     at = state.counter[HEAP]
     state.counter[HEAP] = at + 1
@@ -187,7 +187,7 @@ def _push(state: State, j: int) -> None:
     _up(state, at)
 
 
-@inlined
+@jit
 def _pop(state: State, j: int) -> None:
     n = state.counter[HEAP] - 1
     state.counter[HEAP] = n
@@ -201,8 +201,8 @@ def _pop(state: State, j: int) -> None:
         _down(state, state.heap_at[last])
 
 
-@inlined
-def _same(view: View, sets: Sets, state: State, a: int, b: int) -> bool:
+@jit
+def _same(sets: Sets, state: State, a: int, b: int) -> bool:
     """Tell whether two GPUs of a node host the same jobs (in the same order)."""
     if state.gpu_set[a] != state.gpu_set[b]:
         return False
@@ -212,7 +212,18 @@ def _same(view: View, sets: Sets, state: State, a: int, b: int) -> bool:
     return True
 
 
-@inlined
+@jit
+def _run_end(sets: Sets, state: State, n: int, gpu: int, last: int) -> int:
+    """Return the end of the run of GPUs from ``gpu`` on that host the same jobs."""
+    if state.node_i[n, I_SPLIT] == 0:
+        return last
+    end = gpu + 1
+    while end < last and _same(sets, state, gpu, end):
+        end += 1
+    return end
+
+
+@jit
 def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
     """Add the energy of node ``n`` since its last change, in total and by job (equation 5)."""
     nf = state.node_f
@@ -245,9 +256,7 @@ def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
     common = (server + per_gpu * ((last - first) - used)) / slots
     gpu = first
     while gpu < last:
-        end = gpu + 1
-        while end < last and _same(view, sets, state, gpu, end):
-            end += 1
+        end = _run_end(sets, state, n, gpu, last)
         s = state.gpu_set[gpu]
         k = sets.size[s]
         if k > 0:
@@ -262,7 +271,7 @@ def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
         gpu = end
 
 
-@inlined
+@jit
 def settle_job(state: State, j: int, t: float) -> None:
     """Add the progress of job ``j`` since its last change of speed.
 
@@ -273,7 +282,7 @@ def settle_job(state: State, j: int, t: float) -> None:
         state.since[j] = t
 
 
-@inlined
+@jit
 def member_sigma(sets: Sets, sigma: FloatArray, s: int, cls: int) -> float:
     """Return the slowdown of a member of class ``cls`` in set ``s``, from table ``sigma``."""
     for i in range(sets.size[s]):
@@ -282,7 +291,7 @@ def member_sigma(sets: Sets, sigma: FloatArray, s: int, cls: int) -> float:
     return 1.0
 
 
-@inlined
+@jit
 def _due(state: State, j: int, t: float, slot: float) -> float:
     """Return when job ``j`` reaches its target; with slots, the end of that slot."""
     if not np.isnan(state.fixed_end[j]):
@@ -300,7 +309,7 @@ def _due(state: State, j: int, t: float, slot: float) -> float:
     return float(t + max(0.0, target - state.progress[j]) / state.speed[j])
 
 
-@inlined
+@jit
 def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: float) -> None:
     """Work out powers of node ``n``, and speeds and due times of the jobs on it, from ``t`` on."""
     node_type = view.node_type[n]
@@ -318,9 +327,7 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
     uniform = True
     gpu = first
     while gpu < last:
-        end = gpu + 1
-        while end < last and _same(view, sets, state, gpu, end):
-            end += 1
+        end = _run_end(sets, state, n, gpu, last)
         s = state.gpu_set[gpu]
         k = sets.size[s]
         run = end - gpu
@@ -361,15 +368,16 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
     cpu = min(1.0, cpu / size)
     nf = state.node_f
     standing = size * types[node_type, 4]
-    server = types[node_type, 1]
-    if cpu > 0.0:
-        server += types[node_type, 2] * (2.0 * cpu - cpu ** types[node_type, 3])
-    looked_up = False
+    measured = np.nan
     if uniform and used == size and types[node_type, 5] > 0.0:
         measured = sets.measured[state.gpu_set[first], node_type]
-        if not np.isnan(measured):
-            looked_up = True
-            server = measured - standing - dynamic
+    looked_up = not np.isnan(measured)
+    if looked_up:
+        server = measured - standing - dynamic
+    else:
+        server = types[node_type, 1]
+        if cpu > 0.0:
+            server += types[node_type, 2] * (2.0 * cpu - cpu ** types[node_type, 3])
     nf[n, N_SERVER] = server
     nf[n, N_STANDING] = standing
     nf[n, N_DYNAMIC] = dynamic
@@ -381,7 +389,7 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
     state.node_i[n, I_MODELLED_POWER] = 0 if looked_up else 1
 
 
-@inlined
+@jit
 def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None:
     """Begin a busy period of node ``n``: count it, pay for its wake-up."""
     nf = state.node_f
@@ -403,7 +411,7 @@ def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None
     state.node_i[n, I_WAKE_OPEN] = 0 if (ready or wake <= 0.0) else 1
 
 
-@inlined
+@jit
 def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> int:
     """Start job ``j`` at ``t`` on the GPUs listed for it in ``state.job_gpu``.
 
@@ -430,6 +438,8 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
     bad = False
     hot = False
     node = -1
+    before = -1
+    s = -1
     for p in range(low, high):
         gpu = state.job_gpu[p]
         if view.gpu_node[gpu] != node:
@@ -442,8 +452,16 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
                 state.node_i[node, I_SLOTS] = 1
             elif ready and state.node_f[node, N_BEGIN] == t:
                 state.node_i[node, I_WAKE_OPEN] = 0
-        s = child(sets, state.gpu_set[gpu], cls)
-        state.resident[gpu, sets.size[state.gpu_set[gpu]]] = j
+            covered = 0
+            while p + covered < high and view.gpu_node[state.job_gpu[p + covered]] == node:
+                covered += 1
+            if covered < view.first_gpu[node + 1] - view.first_gpu[node]:
+                state.node_i[node, I_SPLIT] = 1
+        old = state.gpu_set[gpu]
+        if old != before:
+            before = old
+            s = child(sets, old, cls)
+        state.resident[gpu, sets.size[old]] = j
         state.gpu_set[gpu] = s
         bits = sets.physical[s, view.node_type[node]]
         if bits != 0:
@@ -472,7 +490,7 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
     return OK
 
 
-@inlined
+@jit
 def remove(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> None:
     """Take job ``j`` off its GPUs at ``t``; its progress is settled and kept."""
     cls = view.job_class[j]
@@ -507,6 +525,7 @@ def remove(view: View, sets: Sets, state: State, j: int, t: float, slot: float) 
             if state.node_i[node, I_SLOTS] == 0:
                 state.counter[ACTIVE] -= 1
                 state.node_f[node, N_END] = t
+                state.node_i[node, I_SPLIT] = 0
 
 
 @jit
@@ -520,13 +539,61 @@ def set_target(state: State, j: int, target: float, t: float, slot: float) -> No
     _down(state, state.heap_at[j])
 
 
+# Rows of the table of outcomes by job, and entries of the summary, that `finish` fills.
+O_START, O_END, O_RUNNING, O_WAIT, O_JTT, O_TPE, O_ENERGY, O_LATENESS, O_MISSED = range(9)
+S_MAKESPAN, S_TPE, S_JTT, S_JCT, S_MISSES, S_SHORT, S_OVER = range(7)
+
+
 @jit
-def finish(view: View, state: State, t: float) -> None:
-    """Add the sleep energy of all nodes up to the last completion ``t``."""
+def finish(
+    view: View,
+    state: State,
+    deadline: FloatArray,
+    origin: float,
+    pue: float,
+    outcome: FloatArray,
+    overrun: FloatArray,
+    missing: FloatArray,
+    summary: FloatArray,
+) -> None:
+    """Add the sleep energy up to the last completion; fill outcomes by job and their means.
+
+    ``outcome`` comes with first start, last end and running time, and is completed:
+    (9, J), starts and ends made absolute, energies with PUE.
+    """
+    jobs = outcome.shape[1]
+    t = 0.0
+    for j in range(jobs):
+        t = max(t, outcome[O_END, j])
     for n in range(len(view.node_type)):
         if state.node_i[n, I_SLOTS] == 0:
             asleep = t - max(state.node_f[n, N_END], 0.0)
             state.total[SLEEP_J] += view.types[view.node_type[n], 6] * max(0.0, asleep)
+    summary[S_MAKESPAN] = t
+    for j in range(jobs):
+        end = outcome[O_END, j]
+        running = outcome[O_RUNNING, j]
+        jtt = end - view.release[j]
+        tpe = running / view.epochs[j]
+        late = end - deadline[j]
+        outcome[O_JTT, j] = jtt
+        outcome[O_WAIT, j] = jtt - running
+        outcome[O_TPE, j] = tpe
+        outcome[O_LATENESS, j] = late
+        outcome[O_ENERGY, j] = state.job_energy[j] * pue
+        outcome[O_START, j] += origin
+        outcome[O_END, j] += origin
+        tolerance = 1e-6 + 1e-9 * end
+        outcome[O_MISSED, j] = 1.0 if late > tolerance else 0.0
+        summary[S_TPE] += tpe
+        summary[S_JTT] += jtt
+        summary[S_JCT] += running
+        summary[S_MISSES] += outcome[O_MISSED, j]
+        summary[S_SHORT] += 1.0 if missing[j] > tolerance else 0.0
+        summary[S_OVER] += 1.0 if overrun[j] > tolerance else 0.0
+    if jobs:
+        for i in (S_TPE, S_JTT, S_JCT):
+            summary[i] /= jobs
 
 
 @jit
@@ -618,7 +685,7 @@ def run(
                 node = view.gpu_node[gpu[p]]
                 t = max(t, state.node_f[node, N_TIME])
             if state.running[j]:
-                return -1 - k
+                return int(-1 - k)
             for p in range(offset[k], offset[k + 1]):
                 state.job_gpu[view.offset[j] + p - offset[k]] = gpu[p]
             state.fixed_end[j] = end[k]
