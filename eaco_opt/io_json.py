@@ -250,7 +250,7 @@ def parse(text: str, *, source: str) -> Document:
     except RecursionError:
         raise _too_deep(source) from None
     level = [root]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         level = [
             item
             for value in level
