@@ -3,9 +3,9 @@
 A figure reads saved result tables (and the paper's own numbers from `instances.paper`); it never solves or
 simulates. Imports `eaco_opt` and `instances.paper`.
 
-:func:`render` draws a figure of :data:`FIGURES` as vector PDF (Type 42 fonts) and PNG, with the numbers in it as
-CSV beside them. The same tables give the same bytes. A figure is a function ``draw(folder) -> Drawing`` with a
-line here, or in the entry-point group ``eaco_opt.figures``.
+:func:`render` draws a figure of :data:`FIGURES` as vector PDF (Type 42 fonts) and PNG, with the numbers in it
+as CSV beside them. The same tables give the same bytes. A figure is a function ``draw(folder) -> Drawing``
+with a line here, or in the entry-point group ``eaco_opt.figures``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,101 @@
+"""``eaco-opt bench``: how fast it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..console import Out, amount
+from . import options as o
+
+QuickFlag = Annotated[bool, typer.Option("--quick", help="Small sizes only.")]
+OutOption = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Folder that keeps finished rows; a later call goes on there."),
+]
+
+
+def app() -> typer.Typer:
+    """Return the group of commands."""
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure speed: ratios and growth.")
+    group.command("simulate")(simulate_command)
+    group.command("evaluate")(evaluate_command)
+    return group
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return amount(value, 3) if isinstance(value, float) else str(value)
+
+
+def simulate_command(
+    quick: QuickFlag = False,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Folder with philly/ and gavel/; EACO_DATA without it."),
+    ] = None,
+    out: OutOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Measure again what --out keeps.")] = False,
+    json: o.JsonFlag = False,
+    quiet: o.QuietFlag = False,
+) -> None:
+    """Time simulations: the Philly trace by size, and Gavel's runs beside Gavel's own times."""
+    screen = Out(json=json, quiet=quiet)
+    from ..benchmarks import data_folder, simulate_rows
+
+    with screen.progress("bench simulate", total=1) as bar:
+        rows, notes = simulate_rows(
+            quick=quick,
+            data=data_folder(data),
+            out=out,
+            force=force,
+            tell=lambda text, done, total: bar.at(done, total, text),
+        )
+    screen.document({"rows": rows, "notes": notes})
+    growth = [r for r in rows if r["run"] == "growth"]
+    keys = ("policy", "jobs", "wall_s", "jobs_per_s", "growth_to_linear", "peak_rss_mib")
+    heads = ("policy", "jobs", "wall [s]", "jobs per s", "growth / linear", "peak RSS [MiB]")
+    if growth:
+        title = f"{growth[-1]['instance']}: {growth[0]['nodes']} nodes, {growth[0]['gpus']} GPUs"
+        screen.table(heads, [[_text(r[k]) for k in keys] for r in growth], title=title)
+    gavel = [r for r in rows if r["run"] == "gavel"]
+    if gavel:
+        screen.say()
+        keys = ("policy", "jobs", "cpu_s", "gavel_user_s", "gavel_finished", "speed_to_gavel")
+        heads = ("policy", "jobs", "CPU here [s]", "Gavel user [s]", "Gavel done", "times faster")
+        title = f"Gavel's runs: {gavel[0]['gpus']} GPUs, released at 0, capped at 24 h"
+        screen.table(heads, [[_text(r[k]) for k in keys] for r in gavel], title=title)
+        screen.say(
+            "Where Gavel was not done, its seconds are those after which it was stopped. 3 s of imports are "
+            "taken off "
+            "before the ratio."
+        )
+    for note in notes:
+        screen.note(note)
+
+
+def evaluate_command(
+    quick: QuickFlag = False,
+    out: OutOption = None,
+    seed: o.SeedOption = 0,
+    json: o.JsonFlag = False,
+    quiet: o.QuietFlag = False,
+) -> None:
+    """Time the compiled evaluation of whole-node plans of 200 jobs against the checker (plain Python)."""
+    screen = Out(json=json, quiet=quiet)
+    from ..benchmarks import evaluate_rows
+
+    with screen.progress("bench evaluate", total=3) as bar:
+        rows = evaluate_rows(
+            quick=quick, out=out, seed=seed, tell=lambda text, done, n: bar.at(done, n, text)
+        )
+    screen.document({"rows": rows})
+    keys = ("run", "plans", "seconds", "plans_per_s", "speed_to_checker")
+    heads = ("run", "plans", "seconds", "plans per s", "times the checker (float)")
+    title = f"{rows[0]['instance']}: plans of {rows[0]['jobs']} jobs"
+    screen.table(heads, [[_text(r[k]) for k in keys] for r in rows], title=title)

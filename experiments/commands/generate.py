@@ -1,0 +1,110 @@
+"""``eaco-opt generate``: an instance of a family, from a seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..console import Out
+from . import options as o
+
+
+def mix_of(text: str | None) -> dict[str, float] | None:
+    """Return {model: share} of text such as ``AlexNet=2,VGG-16=1``."""
+    if text is None:
+        return None
+    out: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, share = part.rpartition("=")
+        try:
+            value = float(share)
+        except ValueError:
+            equals = ""
+        if not equals or not name.strip() or name.strip() in out:
+            raise typer.BadParameter(f"--mix: expected shares such as AlexNet=2,VGG-16=1, got {text!r}")
+        out[name.strip()] = value
+    return out
+
+
+def command(
+    family: Annotated[str, typer.Argument(metavar="FAMILY", help="production, whole-node or mixed.")],
+    jobs: Annotated[int, typer.Option("--jobs", min=1, metavar="N", help="Number of jobs.")],
+    nodes: o.NodesOption = None,
+    gpus_per_node: o.GpusPerNodeOption = None,
+    cluster: o.ClusterOption = None,
+    load: Annotated[
+        float,
+        typer.Option(
+            "--load", metavar="L", help="Exclusive GPU-hours of all jobs over those of the cluster."
+        ),
+    ] = 1.0,
+    slack: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--slack", metavar="LO HI", help="Range of the slack (1.3 2.5)."),
+    ] = None,
+    epochs: Annotated[
+        tuple[int, int] | None, typer.Option("--epochs", metavar="LO HI", help="Range of the epochs (10 90).")
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option("--mix", metavar="MODEL=SHARE,..", help="Shares of the models; equal without it."),
+    ] = None,
+    alpha: o.AlphaOption = None,
+    u_threshold: o.UThresholdOption = None,
+    mem_threshold: o.MemThresholdOption = None,
+    max_share: o.MaxShareOption = None,
+    rule: o.RuleOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Instance file to write (JSON).")
+    ] = None,
+    seed: o.SeedOption = 0,
+    force: o.ForceFlag = False,
+    json: o.JsonFlag = False,
+    quiet: o.QuietFlag = False,
+) -> None:
+    """Make an instance of a family; the same options give the same bytes."""
+    screen = Out(json=json, quiet=quiet)
+    shares = mix_of(mix)
+    from eaco_opt.io import instance_digest, write_instance
+    from eaco_opt.output import refuse_existing
+    from instances import generate
+    from instances.generators import DEFAULT_SLACK
+
+    if out is not None:
+        refuse_existing(out, force=force)
+    made = generate(
+        family,
+        jobs=jobs,
+        nodes=nodes,
+        gpus_per_node=gpus_per_node,
+        cluster=o.cluster_of(cluster),
+        load=load,
+        slack=DEFAULT_SLACK if slack is None else slack,
+        epochs=epochs,
+        mix=shares,
+        limits=o.limits_of(u_threshold, mem_threshold, max_share, rule),
+        objective=o.objective_of(alpha),
+        seed=seed,
+    )
+    if out is not None:
+        write_instance(out, made, force=force)
+    digest = instance_digest(made)
+    nodes_made = len(made.cluster.nodes)
+    screen.document(
+        {
+            "digest": digest,
+            "name": made.name,
+            "jobs": len(made.jobs),
+            "nodes": nodes_made,
+            "gpus": made.cluster.total_gpus(),
+            "seed": seed,
+            "file": None if out is None else str(out),
+        }
+    )
+    screen.say(f"{made.name}: {len(made.jobs)} jobs on {nodes_made} nodes, digest {digest}")
+    if out is None:
+        screen.note("the instance was not kept; give --out FILE")
+    else:
+        screen.say(f"written to {out}")

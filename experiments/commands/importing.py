@@ -1,0 +1,152 @@
+"""``eaco-opt import``: a trace of another group becomes an instance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..console import Out
+from . import options as o
+
+
+def command(
+    reader: Annotated[str, typer.Argument(metavar="READER", help="gavel or philly-csv.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The trace; .gz, .xz and .bz2 are decompressed.")
+    ],
+    nodes: o.NodesOption = None,
+    gpus_per_node: o.GpusPerNodeOption = None,
+    cluster: o.ClusterOption = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, metavar="N", help="Take the first N usable rows.")
+    ] = None,
+    time_from: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="First submit time: date, or seconds from the first."),
+    ] = None,
+    time_to: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="End of submit times, itself not taken.")
+    ] = None,
+    vc: Annotated[str | None, typer.Option("--vc", metavar="NAME", help="One virtual cluster only.")] = None,
+    mapping: Annotated[
+        str,
+        typer.Option(
+            "--mapping", metavar="native|paper-cnn", help="The trace's own work, or the paper's models."
+        ),
+    ] = "native",
+    slack: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            "--slack", metavar="LO HI", help="Deadline = release + slack * exclusive time (1.3 2.5)."
+        ),
+    ] = None,
+    no_deadlines: Annotated[
+        bool, typer.Option("--no-deadlines", help="Infinite deadlines, instead of --slack.")
+    ] = False,
+    too_large: Annotated[
+        str,
+        typer.Option("--too-large", metavar="refuse|drop|clip", help="Jobs with more GPUs than the cluster."),
+    ] = "refuse",
+    release: Annotated[
+        str, typer.Option("--release", metavar="trace|zero", help="Releases as in the trace, or all at 0.")
+    ] = "trace",
+    max_duration: Annotated[
+        str | None,
+        typer.Option("--max-duration", metavar="DURATION", help="Cut longer running times, e.g. 24h."),
+    ] = None,
+    throughputs: Annotated[
+        Path | None,
+        typer.Option("--throughputs", metavar="FILE", help="gavel: measured throughputs (JSON or CSV)."),
+    ] = None,
+    alpha: o.AlphaOption = None,
+    u_threshold: o.UThresholdOption = None,
+    mem_threshold: o.MemThresholdOption = None,
+    max_share: o.MaxShareOption = None,
+    rule: o.RuleOption = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="List of repairs and refusals (.csv or .json)."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Instance file to write (JSON).")
+    ] = None,
+    seed: o.SeedOption = 0,
+    force: o.ForceFlag = False,
+    json: o.JsonFlag = False,
+    quiet: o.QuietFlag = False,
+) -> None:
+    """Make an instance of a trace; every row is taken, repaired or refused, and counted."""
+    screen = Out(json=json, quiet=quiet)
+    if slack is not None and no_deadlines:
+        raise typer.BadParameter("--slack and --no-deadlines exclude each other; give one")
+    given: dict[str, Any] = {}
+    if slack is not None:
+        given["slack"] = tuple(slack)
+    if no_deadlines:
+        given["slack"] = None
+    if max_duration is not None:
+        given["max_duration_s"] = o.seconds(max_duration)
+    from eaco_opt.io import instance_digest, write_instance
+    from eaco_opt.output import refuse_existing
+    from instances import ImportOptions, import_trace, write_report
+
+    for path in (out, report):
+        if path is not None:
+            refuse_existing(path, force=force)
+    if out is not None and report is not None and out.absolute() == report.absolute():
+        raise typer.BadParameter("--out and --report name the same file; give each its own")
+    with screen.progress(f"reading {file.name}"):
+        made = import_trace(
+            reader,
+            file,
+            ImportOptions(
+                nodes=nodes,
+                gpus_per_node=gpus_per_node,
+                cluster=o.cluster_of(cluster),
+                jobs=jobs,
+                time_from=time_from,
+                time_to=time_to,
+                vc=vc,
+                mapping=mapping,  # type: ignore[arg-type]
+                too_large=too_large,  # type: ignore[arg-type]
+                release=release,  # type: ignore[arg-type]
+                throughputs=throughputs,
+                seed=seed,
+                limits=o.limits_of(u_threshold, mem_threshold, max_share, rule),
+                objective=o.objective_of(alpha),
+                **given,
+            ),
+        )
+    if report is not None:
+        write_report(made, report, force=force)
+    if out is not None:
+        write_instance(out, made.instance, force=force)
+    digest = instance_digest(made.instance)
+    problem = made.instance
+    screen.document(
+        made.accounts()
+        | {
+            "digest": digest,
+            "name": problem.name,
+            "jobs": len(problem.jobs),
+            "nodes": len(problem.cluster.nodes),
+            "gpus": problem.cluster.total_gpus(),
+            "file": None if out is None else str(out),
+            "report": None if report is None else str(report),
+        }
+    )
+    screen.say(
+        f"{problem.name}: {len(problem.jobs)} jobs on {len(problem.cluster.nodes)} nodes, digest {digest}"
+    )
+    screen.say(f"{made.read} rows read, {made.taken} taken")
+    for what, counts in (("repaired", made.repaired), ("refused", made.refused)):
+        for reason, count in counts.items():
+            screen.say(f"  {what} {count}: {reason}")
+    if out is None:
+        screen.note("the instance was not kept; give --out FILE")
+    else:
+        screen.say(f"written to {out}")
+    if report is not None:
+        screen.say(f"repairs and refusals listed in {report}")

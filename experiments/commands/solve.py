@@ -1,0 +1,144 @@
+"""``eaco-opt solve``: one method on one instance."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..console import Out, amount, duration_text
+from . import options as o
+
+KEYS = (
+    "method", "class", "status", "stop_reason", "objective", "bound", "gap", "energy_kwh", "avg_tpe_h",
+    "makespan_h",
+    "mean_jct_h", "mean_wait_h", "mean_jtt_h", "deadline_misses", "build_s", "solve_s", "seed", "digest",
+)  # fmt: skip
+"""Keys that the document always has."""
+
+
+def command(
+    instance: o.InstanceArgument,
+    method: Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="See `eaco-opt methods`.")],
+    alpha: o.AlphaOption = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            "--grid",
+            metavar="STEP|auto|none",
+            help="Slot length of grid physics; auto for exact methods and none for others without it.",
+        ),
+    ] = None,
+    time_limit: o.TimeLimitOption = None,
+    gap: Annotated[
+        float | None,
+        typer.Option("--gap", min=0.0, metavar="SHARE", help="Relative gap to stop at (exact methods)."),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option("--threads", min=1, metavar="N", help="Most threads (exact methods).")
+    ] = 1,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--start", metavar="SCHEDULE", help="Schedule to start from (methods that improve one)."
+        ),
+    ] = None,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="The same answer on every run; policies always give it.")
+    ] = False,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", "-o", metavar="KEY=VALUE", help="Option of the method; may be given several times."
+        ),
+    ] = None,
+    history: o.HistoryOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="SCHEDULE", help="File for the schedule (.json or .csv).")
+    ] = None,
+    seed: o.SeedOption = 0,
+    force: o.ForceFlag = False,
+    json: o.JsonFlag = False,
+    quiet: o.QuietFlag = False,
+) -> None:
+    """Run one method on one instance, print what it costs, and keep the schedule.
+
+    Exit code 3 says that the instance is proved infeasible, 4 that a limit was reached with nothing found.
+    """
+    screen = Out(json=json, quiet=quiet)
+    chosen = o.method_options(option, method)
+    other = [name for name in chosen if name != method]
+    if other:
+        raise typer.BadParameter(f"--option: {other[0]!r} is not the method that is run, {method!r}")
+    limit = None if time_limit is None else o.seconds(time_limit)
+    from eaco_opt.io import read_schedule, write_schedule
+    from eaco_opt.output import refuse_existing
+    from eaco_opt.result import Status
+
+    from ..run import METHODS, solve
+
+    if out is not None:
+        refuse_existing(out, force=force)
+    exact = method in METHODS and METHODS.get(method)().exact
+    step = ("auto" if exact else None) if grid is None else o.grid(grid)
+    problem = o.read(instance)
+    if alpha is not None:
+        problem = dataclasses.replace(problem, objective=dataclasses.replace(problem.objective, alpha=alpha))
+    first = None if start is None else read_schedule(start, problem)
+    with screen.progress(method, total=len(problem.jobs)) as bar:
+        result = solve(
+            problem,
+            method,
+            time_limit_s=limit,
+            gap=gap,
+            threads=threads,
+            seed=seed,
+            start=first,
+            deterministic=deterministic,
+            grid_s=step,
+            options=chosen.get(method),
+            history=o.history_of(history),
+            progress=lambda at: bar.at(at.done, at.jobs),
+        )
+    if out is not None and result.schedule is not None:
+        write_schedule(out, result.schedule, problem, force=force)
+    row = result.row()
+    document: dict[str, Any] = {key: row.get(key) for key in KEYS} | row
+    document |= {"options": dict(result.options), "schedule": None}
+    if result.evaluation is not None:
+        document["grid_s"] = result.evaluation.grid_s
+    if out is not None and result.schedule is not None:
+        document["schedule"] = str(out)
+    screen.document(document)
+    _show(screen, document)
+    if result.status is Status.INFEASIBLE:
+        raise typer.Exit(3)
+    if result.schedule is None:
+        raise typer.Exit(4)
+
+
+def _show(screen: Out, d: dict[str, Any]) -> None:
+    units = (
+        ("objective", "objective", ""),
+        ("lower bound", "bound", ""),
+        ("energy", "energy_kwh", " kWh"),
+        ("average time per epoch", "avg_tpe_h", " h"),
+        ("mean JCT (running)", "mean_jct_h", " h"),
+        ("mean wait", "mean_wait_h", " h"),
+        ("mean JTT (wait + running)", "mean_jtt_h", " h"),
+        ("makespan", "makespan_h", " h"),
+    )
+    rows = [["status", f"{d['status']} ({d['stop_reason']})"], ["class of schedule", d["class"] or "-"]]
+    rows += [[text, amount(d[key]) + unit] for text, key, unit in units if d[key] is not None]
+    if d["gap"] is not None:
+        rows.append(["gap", f"{100.0 * d['gap']:.2f} %"])
+    if d["deadline_misses"] is not None:
+        rows.append(["deadline misses", str(d["deadline_misses"])])
+    rows.append(["time", duration_text(d["build_s"] + d["solve_s"])])
+    if d["schedule"]:
+        rows.append(["schedule", d["schedule"]])
+    screen.table(["", d["method"]], rows)
+    if d["schedule"] is None and d["class"] is not None:
+        screen.note("the schedule was not kept; give --out FILE")

@@ -1,0 +1,546 @@
+"""Several methods on one instance, side by side: :func:`compare`.
+
+Every schedule has passed the independent checker before it is shown. :meth:`Comparison.document` is the JSON
+of the command line; docs/outputs.md explains every key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eaco_opt.errors import EacoError, ImpossibleJobsError
+from eaco_opt.evaluation import Evaluation
+from eaco_opt.impossible import impossible_jobs
+from eaco_opt.instance import Instance
+from eaco_opt.interference import Interference
+from eaco_opt.io_digest import instance_digest
+from eaco_opt.physics import evaluate
+from eaco_opt.policies import POLICIES, make_policy
+from eaco_opt.result import Result, Status, StopReason
+from eaco_opt.schedule import Schedule
+from eaco_opt.simulator import ActiveCurve, Policy, Progress, active_curve
+
+from .run import METHODS, auto_grid_s, is_policy, run_policy, solve, unknown_method, versions, warm_up
+from .verify import refuse_violations, verify
+
+log = logging.getLogger(__name__)
+
+DEFAULT_METHODS = ("fifo", "fifo_packed", "gandiva", "eaco")
+
+REFERENCE = "fifo"
+"""The row that others are shown relative to, where it is there."""
+
+METRICS = (
+    "energy_kwh",
+    "avg_tpe_h",
+    "objective",
+    "mean_jct_h",
+    "mean_wait_h",
+    "mean_jtt_h",
+    "makespan_h",
+    "deadline_misses",
+    "threshold_excess",
+    "mean_active_nodes",
+    "peak_active_nodes",
+    "node_hours",
+    "modelled_energy_share",
+)
+"""Metrics of a row, by key of the command line."""
+
+RELATIVE = tuple(m for m in METRICS if m not in ("threshold_excess", "modelled_energy_share"))
+"""Metrics that are also given relative to the reference, in percent."""
+
+EXTRA = (
+    "server_kwh",
+    "gpu_standing_kwh",
+    "gpu_dynamic_kwh",
+    "sleep_kwh",
+    "wake_kwh",
+    "load_active_gpus",
+    "load_all_gpus",
+    "max_lateness_h",
+    "threshold_excess_gpu_h",
+    "modelled_power_share",
+    *(f"{p}_{what}_h" for what in ("jct", "wait", "jtt") for p in ("p50", "p90", "p99")),
+)
+"""Further metrics of a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What progress hooks are told.
+
+    Attributes
+    ----------
+    row, rows
+        Number of the present row, from 0, and of rows in all.
+    method
+        Its label.
+    done, jobs
+        Jobs that have ended, and all.
+    """
+
+    row: int
+    rows: int
+    method: str
+    done: int
+    jobs: int
+
+
+Hook = Callable[[Step], None]
+
+
+def extra_metrics(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the metrics of :data:`EXTRA`; lateness is null when no job has a deadline."""
+    h, kwh = 3600.0, 3.6e6
+    late = float(evaluation.jobs.lateness_s.max()) if len(evaluation.jobs.lateness_s) else -math.inf
+    out: dict[str, Any] = {
+        "server_kwh": evaluation.energy.server_j / kwh,
+        "gpu_standing_kwh": evaluation.energy.gpu_standing_j / kwh,
+        "gpu_dynamic_kwh": evaluation.energy.gpu_dynamic_j / kwh,
+        "sleep_kwh": evaluation.energy.sleep_j / kwh,
+        "wake_kwh": evaluation.energy.wake_j / kwh,
+        "load_active_gpus": evaluation.load_active_gpus,
+        "load_all_gpus": evaluation.load_all_gpus,
+        "max_lateness_h": None if math.isinf(late) else late / h,
+        "threshold_excess_gpu_h": evaluation.threshold_excess_gpu_s / h,
+        "modelled_power_share": evaluation.modelled_power_share,
+    }
+    for what, name in (("running_s", "jct"), ("wait_s", "wait"), ("jtt_s", "jtt")):
+        for q, value in evaluation.percentiles(what).items():
+            out[f"p{q:g}_{name}_h"] = value / h
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Row:
+    """One method's outcome.
+
+    Attributes
+    ----------
+    method
+        Label, unique in the comparison.
+    kind
+        ``policy``, ``method`` or ``schedule`` (the user's own).
+    result
+        Schedule, evaluation, status and provenance.
+    active
+        Number of active nodes over time; ``None`` without a schedule.
+    instance
+        The instance that the schedule belongs to: without the jobs that the policy rejected.
+    counters
+        What a policy counted (undos, observations, ...).
+    rejected
+        Jobs that the policy rejected; metrics and references are those of the instance without them.
+    """
+
+    method: str
+    kind: str
+    result: Result
+    instance: Instance
+    active: ActiveCurve | None = None
+    rejected: tuple[str, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    def values(self) -> dict[str, Any]:
+        """Return the row under the keys of the command line; what is not known is ``None``."""
+        result = self.result
+        own = self.kind == "schedule"
+        out: dict[str, Any] = {
+            "method": self.method,
+            "class": None if result.schedule is None else result.schedule.schedule_class.value,
+            "kind": self.kind,
+            "status": result.status.value,
+            "stop_reason": result.stop_reason.value,
+            "bound": result.bound,
+            "gap": result.gap,
+            "gap_relaxed": None,
+            "runtime_s": None if own else result.build_s + result.solve_s,
+            "seed": None if own else result.seed,
+            "options": dict(result.options),
+            "counters": dict(self.counters),
+            "jobs": len(self.instance.jobs),
+            "rejected": list(self.rejected),
+        }
+        found = result.evaluation
+        out.update(
+            dict.fromkeys((*METRICS, *EXTRA)) if found is None else found.summary() | extra_metrics(found)
+        )
+        return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """Rows of several methods on one instance.
+
+    Attributes
+    ----------
+    instance
+        What was run: with the objective asked for, without dropped jobs.
+    digest
+        Its digest.
+    rows
+        Methods in the order given, then the user's schedules.
+    relative_to
+        Label of the row that others are shown relative to; ``None`` when no row has a schedule.
+    dropped
+        (job, reason) of the impossible jobs that were left out for all rows alike.
+    best_effort
+        Names of jobs whose deadlines nobody could have met; policies ran them all the same.
+    grid_s
+        Slot length [s] of grid physics, ``None`` in continuous time.
+    """
+
+    instance: Instance
+    digest: str
+    rows: tuple[Row, ...]
+    relative_to: str | None
+    dropped: tuple[tuple[str, str], ...] = ()
+    best_effort: tuple[str, ...] = ()
+    grid_s: float | None = None
+
+    def row(self, method: str) -> Row:
+        """Return the row with a label.
+
+        Raises
+        ------
+        EacoError
+            There is none; the text lists those there are.
+        """
+        for row in self.rows:
+            if row.method == method:
+                return row
+        raise EacoError(f"comparison has no row {method!r}; it has {', '.join(r.method for r in self.rows)}")
+
+    def relative(self, row: Row) -> dict[str, float | None]:
+        """Return how far a row lies from the reference row, by metric [%]; ``None`` where that has 0."""
+        if self.relative_to is None:
+            return dict.fromkeys(RELATIVE)
+        base, values = self.row(self.relative_to).values(), row.values()
+        out: dict[str, float | None] = {}
+        for metric in RELATIVE:
+            mine, other = values[metric], base[metric]
+            out[metric] = None if mine is None or not other else 100.0 * (mine / other - 1.0)
+        return out
+
+    def table(self) -> list[dict[str, Any]]:
+        """Return one flat row a method; ``relative_*`` are percent."""
+        return [
+            row.values() | {f"relative_{m}_percent": x for m, x in self.relative(row).items()}
+            for row in self.rows
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        """Return what the numbers depend on: weights, limits, sleep and wake-up, assumptions."""
+        instance = self.instance
+        used = {n.node_type for n in instance.cluster.nodes}
+        types = [t for t in instance.cluster.node_types if t.name in used]
+        return {
+            "alpha": instance.objective.alpha,
+            "objective_form": instance.objective.form.value,
+            "jtt_weight": instance.objective.jtt_weight,
+            "u_threshold": instance.limits.u_threshold,
+            "mem_threshold": instance.limits.mem_threshold,
+            "max_share": instance.limits.max_share,
+            "admission_rule": instance.limits.rule.value,
+            "pue": instance.cluster.pue,
+            "node_types": {
+                t.name: {
+                    "sleep_w": t.sleep_w,
+                    "wake_s": t.wake_s,
+                    "wake_energy_j": t.wake_energy_j,
+                    "power_lookup": t.power.lookup,
+                }
+                for t in types
+            },
+            "grid_s": self.grid_s,
+            "assumptions": {
+                k.removeprefix("assumption."): t for k, t in instance.metadata if k.startswith("assumption.")
+            },
+        }
+
+    def document(self) -> dict[str, Any]:
+        """Return everything but the schedules, ready for JSON."""
+        instance = self.instance
+        rows = [row.values() | {"relative": self.relative(row)} for row in self.rows]
+        return {
+            "instance": {
+                "name": instance.name,
+                "digest": self.digest,
+                "jobs": len(instance.jobs),
+                "nodes": len(instance.cluster.nodes),
+                "gpus": instance.cluster.total_gpus(),
+                "alpha": instance.objective.alpha,
+            },
+            "relative_to": self.relative_to,
+            "rows": rows,
+            "dropped": [{"job": job, "reason": reason} for job, reason in self.dropped],
+            "best_effort": list(self.best_effort),
+            "settings": self.settings(),
+            "versions": dict(versions()),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A row to be: a registered name, a policy object or a schedule."""
+
+    label: str
+    kind: str
+    name: str = ""
+    policy: Policy | None = None
+    schedule: Schedule | None = None
+
+
+def _unique(label: str, taken: set[str]) -> str:
+    found, n = label, 1
+    while found in taken:
+        n += 1
+        found = f"{label} ({n})"
+    taken.add(found)
+    return found
+
+
+def _entries(
+    methods: str | Sequence[str | Policy], schedules: Sequence[Schedule | tuple[str, Schedule]]
+) -> list[_Entry]:
+    given: Sequence[str | Policy] = (
+        [m.strip() for m in methods.split(",")] if isinstance(methods, str) else methods
+    )
+    taken: set[str] = set()
+    out: list[_Entry] = []
+    for i, method in enumerate(given):
+        if isinstance(method, str):
+            label, _, name = method.rpartition("=")
+            label = (label or name).strip()
+            name = name.strip()
+            if name not in POLICIES and name not in METHODS:
+                raise unknown_method(name)
+            if label in taken:
+                raise EacoError(
+                    f"compare: {label!r} is listed twice; leave one out, or give it a label of its own: "
+                    f"'LABEL={name}'"
+                )
+            taken.add(label)
+            out.append(_Entry(label=label, kind="policy" if name in POLICIES else "method", name=name))
+        elif is_policy(method):
+            out.append(_Entry(label=_unique(method.name, taken), kind="policy", policy=method))
+        else:
+            hint = "; build an object of the class" if isinstance(method, type) else ""
+            raise EacoError(
+                f"compare: methods[{i}] must be a registered name or a policy object with name, "
+                "schedule_class, begin() "
+                f"and decide(), got {method!r}{hint}"
+            )
+    for schedule in schedules:
+        label, found = schedule if isinstance(schedule, tuple) else (schedule.method or "schedule", schedule)
+        out.append(_Entry(label=_unique(label, taken), kind="schedule", schedule=found))
+    if not out:
+        raise EacoError("compare: nothing to compare; name at least one method or schedule")
+    return out
+
+
+def _without_impossible(instance: Instance, impossible: str) -> tuple[Instance, tuple[tuple[str, str], ...]]:
+    """Return the instance to run, and what was dropped; raises where that was not asked for."""
+    if impossible not in ("error", "drop"):
+        raise EacoError(f"compare: impossible must be 'error' or 'drop', got {impossible!r}")
+    hopeless = impossible_jobs(instance)
+    if impossible == "drop" and hopeless:
+        if len(hopeless) == len(instance.jobs):
+            raise ImpossibleJobsError([(job.job, job.reason) for job in hopeless])
+        names = [job.job for job in hopeless]
+        log.info("dropped %d impossible job(s): %s", len(names), ", ".join(names))
+        return instance.without(names), tuple((job.job, job.reason) for job in hopeless)
+    fatal = [(job.job, job.reason) for job in hopeless if not job.deadline_only]
+    if fatal:
+        raise ImpossibleJobsError(fatal)
+    return instance, ()
+
+
+def compare(
+    instance: Instance,
+    methods: str | Sequence[str | Policy] = DEFAULT_METHODS,
+    *,
+    alpha: float | None = None,
+    seed: int = 0,
+    schedules: Sequence[Schedule | tuple[str, Schedule]] = (),
+    time_limit_s: float | None = None,
+    impossible: str = "error",
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    grid_s: float | str | None = None,
+    history: Interference | None = None,
+    progress: Hook | None = None,
+) -> Comparison:
+    """Run several methods on one instance and set them side by side.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    methods
+        Registered names, policy objects of the caller's own, or both; ``"LABEL=name"`` gives a name a label,
+        so that one method can be listed twice with different options.
+    alpha
+        Weight of energy instead of the instance's own.
+    seed
+        Each method gets a generator seeded with it.
+    schedules
+        The caller's own schedules, alone or as (label, schedule), each one more row.
+    time_limit_s
+        Wall-clock limit of each method [s].
+    impossible
+        ``error``: jobs that can run nowhere are an error that names them, jobs whose deadline nobody could
+        meet run best-effort. ``drop``: both are left out for all rows alike.
+    options
+        Options of the methods, by label.
+    grid_s
+        Slot length [s] of grid physics for all rows, ``"auto"``, or ``None`` for continuous time.
+    history
+        What policies believe about slowdowns; the truth by default.
+    progress
+        Called now and then.
+
+    Raises
+    ------
+    UnknownNameError
+        A method does not exist; the text lists the known ones.
+    ImpossibleJobsError
+        Jobs can run nowhere and ``impossible`` is ``error``.
+    ScheduleError
+        One of the caller's schedules breaks a physical rule.
+    EacoError
+        An option is unusable, or a policy misbehaves.
+    InternalError
+        The checker does not confirm a method's schedule.
+    """
+    entries = _entries(methods, schedules)
+    chosen = {key: dict(value) for key, value in (options or {}).items()}
+    for label in chosen:
+        if label not in [e.label for e in entries if e.name]:
+            known = ", ".join(e.label for e in entries if e.name) or "none"
+            raise EacoError(
+                f"compare: options for {label!r}, which is no registered method listed; listed are: {known}"
+            )
+    # Built before anything runs, so that a wrong option costs no time.
+    policies: dict[str, Policy] = {
+        e.label: make_policy(e.name, **chosen.get(e.label, {}))
+        for e in entries
+        if e.name and e.kind == "policy"
+    }
+    if alpha is not None:
+        instance = dataclasses.replace(
+            instance, objective=dataclasses.replace(instance.objective, alpha=alpha)
+        )
+    instance, dropped = _without_impossible(instance, impossible)
+    if isinstance(grid_s, str):
+        if grid_s != "auto":
+            raise EacoError(f"compare: grid_s must be a number of seconds, 'auto' or None, got {grid_s!r}")
+        grid_s = auto_grid_s(instance)
+    digest = instance_digest(instance)
+    for label, policy in policies.items():
+        warm_up(instance, policy.name, chosen.get(label), grid_s=grid_s)
+    gone = {job for job, _ in dropped}
+    jobs = len(instance.jobs)
+    own = {
+        e.label: _own_row(e.label, instance, e.schedule, gone, digest, grid_s)
+        for e in entries
+        if e.schedule is not None
+    }
+    rows: list[Row] = []
+    for number, entry in enumerate(entries):
+
+        def tell(done: int, number: int = number, entry: _Entry = entry) -> None:
+            if progress is not None:
+                progress(Step(row=number, rows=len(entries), method=entry.label, done=done, jobs=jobs))
+
+        def hook(at: Progress, tell: Callable[[int], None] = tell) -> None:
+            tell(at.done)
+
+        tell(0)
+        if entry.label in own:
+            rows.append(own[entry.label])
+        elif entry.kind == "method":
+            result = solve(
+                instance,
+                entry.name,
+                time_limit_s=time_limit_s,
+                seed=seed,
+                grid_s=grid_s,
+                options=chosen.get(entry.label),
+                progress=hook,
+            )
+            active = None if result.schedule is None else active_curve(instance, result.schedule)
+            result = dataclasses.replace(result, method=entry.label)
+            rows.append(
+                Row(method=entry.label, kind="method", result=result, instance=instance, active=active)
+            )
+        else:
+            policy = entry.policy or policies[entry.label]
+            result, run = run_policy(
+                instance,
+                policy,
+                label=entry.label,
+                options=chosen.get(entry.label),
+                seed=seed,
+                time_limit_s=time_limit_s,
+                grid_s=grid_s,
+                history=history,
+                progress=hook,
+                digest=digest,
+            )
+            rows.append(
+                Row(
+                    method=entry.label,
+                    kind="policy",
+                    result=result,
+                    instance=instance if run is None else run.instance,
+                    active=None if run is None else run.active,
+                    rejected=() if run is None else run.rejected,
+                    counters={} if run is None else run.counters,
+                )
+            )
+        tell(jobs)
+    scheduled = [row.method for row in rows if row.result.schedule is not None]
+    relative_to = REFERENCE if REFERENCE in scheduled else next(iter(scheduled), None)
+    best_effort = () if dropped else tuple(j.job for j in impossible_jobs(instance))
+    return Comparison(
+        instance=instance,
+        digest=digest,
+        rows=tuple(rows),
+        relative_to=relative_to,
+        dropped=dropped,
+        best_effort=best_effort,
+        grid_s=grid_s,
+    )
+
+
+def _own_row(
+    label: str, instance: Instance, schedule: Schedule, gone: set[str], digest: str, grid_s: float | None
+) -> Row:
+    """Return the row of a user's schedule, checked; segments of dropped jobs are left out."""
+    kept = Schedule(
+        segments=tuple(s for s in schedule.segments if s.job not in gone),
+        schedule_class=schedule.schedule_class,
+        method=schedule.method or label,
+        instance_digest=digest,
+    )
+    refuse_violations(label, instance, kept, grid_s=grid_s)
+    evaluation = evaluate(instance, kept, grid_s=grid_s)
+    verify(label, instance, kept, evaluation, grid_s=grid_s)
+    result = Result(
+        method=label,
+        schedule=kept,
+        evaluation=evaluation,
+        status=Status.FEASIBLE,
+        stop_reason=StopReason.FINISHED,
+        instance_digest=digest,
+        versions=versions(),
+    )
+    return Row(
+        method=label, kind="schedule", result=result, instance=instance, active=active_curve(instance, kept)
+    )
