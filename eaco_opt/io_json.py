@@ -136,7 +136,7 @@ def _culprit(text: str) -> tuple[str, Steps, int]:
 
 def _clip(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= 70 else text[:67] + "..."
 
 
 def shown(value: object) -> str:

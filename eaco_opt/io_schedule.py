@@ -131,7 +131,7 @@ def _schedule_v1(
                 ("instance_digest",),
                 f"the schedule was made for another problem: expected the digest of {instance.name!r} "
                 f"({expected}), got {shown(digest)}; take the instance it was made for, or accept it all "
-                "the same (allow_other_digest=True)",
+                "the same (--any-instance, allow_other_digest=True)",
                 ScheduleError,
             )
     position = _positions(instance)
