@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -24,7 +25,6 @@ from eaco_opt.profile import EpochTime
 from eaco_opt.schedule import Schedule, ScheduleClass
 from tests.eaco_opt.checker_cases import (
     CASES,
-    PROFILES,
     Case,
     instance,
     job,
@@ -351,6 +351,7 @@ def test_existing_rule(report: Callable[[Case], CheckReport]) -> None:
     limits = Limits(u_threshold=0.5, mem_threshold=1.0, rule=AdmissionRule.EXISTING)
     # a alone is above 0.5 but came first; b joined a... or rather a joined b, at 0.3.
     assert report(_together(limits, a=0.7, b=0.3)).feasible
+    assert report(_together(limits, a=0.3, b=0.7)).feasible
     # The least load before the last one joins: without a, 0.3 + 0.4 = 0.7.
     found = report(_together(limits, a=0.7, b=0.3, c=0.4))
     assert _amount(found, "utilisation") == pytest.approx(0.2)
@@ -562,9 +563,71 @@ def test_coinciding_events_are_simultaneous(report: Callable[[Case], CheckReport
         ),
     )
     assert report(case).violations == ()
-    # A node that is left alone for a microsecond does not wake up again: one wake-up of 20 s each for n0, n1.
-    sleeping = CASES["sleeping"]().changed("B", start_s=50 + MICRO, end_s=70 + MICRO)
-    assert report(sleeping).energy.wake_j == pytest.approx(1.2 * (2 * 1000 + 150 * 40))
+
+
+def test_neighbours_that_pass_each_other(report: Callable[[Case], CheckReport]) -> None:
+    """A microsecond alone between two neighbours is held against nobody."""
+    # z takes 100 s an epoch beside y, and then beside w; alone it would take 10 s. The microsecond between
+    # the two gains it 9e-8 epochs, 9e-6 s at the end; w is alone for as long when z has left.
+    truth = Interference(model="crowding", params=(("base", 9.0),))
+    jobs = (job("w", "lone", 1, 1), job("y", "lone", 1, 1), job("z", "lone", 1, 2))
+    built = instance(jobs, truth=truth)
+
+    def passing(gap_s: float) -> Case:
+        return Case(
+            built,
+            schedule(
+                seg("y", 0, 100, (0, 0)), seg("z", 0, 200, (0, 0)), seg("w", 100 + gap_s, 200 + gap_s, (0, 0))
+            ),
+        )
+
+    assert report(passing(0.9 * MICRO)).violations == ()
+    assert _kinds(report(passing(MILLI))) == ["overrun", "overrun"]
+
+
+def test_nodes_do_not_fall_asleep_within_the_tolerance(report: Callable[[Case], CheckReport]) -> None:
+    """A node that is left alone for a microsecond draws its empty active power and does not wake up again."""
+    # n0 wakes for 20 s, works for 50 s (30 W dynamic) and is empty for 1e-6 s; n1 wakes for 20 s, works for
+    # 10 s and sleeps for the rest of 70.000001 s.
+    found = report(CASES["sleeping"]().changed("B", start_s=50 + MICRO, end_s=70 + MICRO))
+    assert found.energy.wake_j == pytest.approx(1.2 * (2 * 1000 + 2 * 20 * 150), rel=1e-15)
+    active = 1.2 * ((50 + MICRO) * 150 + 50 * 30 + 10 * 180)
+    assert found.energy.server_j + found.energy.gpu_standing_j + found.energy.gpu_dynamic_j == pytest.approx(
+        active, rel=1e-12
+    )
+    assert found.energy.sleep_j == pytest.approx(1.2 * 10 * (40 + MICRO), rel=1e-12)
+
+
+def test_one_job_that_could_wake_the_node_is_enough(report: Callable[[Case], CheckReport]) -> None:
+    """Of the jobs that start with a busy period only one need have been known in time."""
+    case = CASES["sleeping"]()
+    case = case.changed("C", start_s=20.0, end_s=32.0).changed("A", end_s=52.0)
+    # C, released at 0 s and 15 s, shares with A from the start: 12 s for its epoch, 12 + 20 s for A's three.
+    case = case.changed("C", gpus=((0, 0),))
+    assert report(case.with_job("C", release_s=0.0)).feasible
+    assert report(case.with_job("C", release_s=15.0)).feasible
+    late = report(case.with_job("C", release_s=15.0).with_job("A", release_s=1.0))
+    assert [(v.kind, v.job, v.amount) for v in late.violations] == [("wake-up", "A+C", 1.0)]
+
+
+def test_energy_counts_from_the_earliest_release(report: Callable[[Case], CheckReport]) -> None:
+    """What runs before anything was released is a violation, and no part of the energy."""
+    jobs = (job("a", "small", 1, 2, release_s=10.0),)
+    found = report(Case(instance(jobs), schedule(seg("a", 5, 25, (0, 0)))))
+    assert [(v.kind, v.amount) for v in found.violations] == [("release", 5.0)]
+    assert found.energy_j == pytest.approx(15 * 230.0)  # 100 + 2 * 50 + 30 W
+    assert found.avg_tpe_s == 10.0
+
+
+def test_a_stop_needs_an_epoch(report: Callable[[Case], CheckReport]) -> None:
+    """Class `epoch` does not allow to stop before the first epoch, even where no progress was made."""
+    case = CASES["multi_node"]().of_class(ScheduleClass.EPOCH)
+    # big jobs have no epoch time on w.
+    case = case.with_segments("R", seg("R", 0, 5, (5, 1)), seg("R", 5, 25, (4, 0)))
+    assert [(v.kind, v.job, v.time_s, v.amount) for v in report(case).violations] == [
+        ("gpu-type", "R", 0.0, 1.0),
+        ("class", "R", 5.0, 1.0),
+    ]
 
 
 def test_short_runs_late_in_the_schedule(report: Callable[[Case], CheckReport]) -> None:
@@ -702,7 +765,24 @@ def test_a_slowdown_model_that_fails_is_named() -> None:
         check(case.instance, case.schedule)
 
 
-def test_profiles_of_the_cases_cover_a_forbidden_type() -> None:
-    """The cases keep one profile without an epoch time on w, which the mutants need."""
-    assert {p.name for p in PROFILES if p.epoch_time_s("w", 1) is None} == {"big", "llm", "lone", "hot"}
-    assert ScheduleClass.STATIC is CASES["mixed"]().schedule.schedule_class
+@pytest.mark.slow
+def test_a_large_trace_takes_less_than_a_minute() -> None:
+    """81,920 jobs that share 64 nodes of 8 GPUs are checked in floats in well under a minute."""
+    nodes, count = 64, 160 * 512
+    truth = Interference(measured=(MeasuredSlowdown(kinds=("lone", "lone"), factors=(1.2, 1.2)),))
+    jobs, rows = [], []
+    for i in range(count):
+        # Each GPU in turn gets 80 pairs of jobs, one after the other. The second of a pair comes 6 s after the
+        # first: each is alone for 6 s (10 s an epoch) and together with the other for 16.8 s (12 s an epoch).
+        gpu, turn = i % (8 * nodes), i // (8 * nodes)
+        start = 30.0 * (turn // 2) + 6.0 * (turn % 2)
+        jobs.append(job(f"j{i}", "lone", 1, 2, release_s=0.0))
+        rows.append(seg(f"j{i}", start, start + 22.8, (gpu // 8, gpu % 8)))
+    large = instance(tuple(jobs), (node_type(gpus=8), nodes), truth=truth)
+    begin = time.perf_counter()
+    found = check_report(large, schedule(*rows))
+    assert time.perf_counter() - begin < 60.0
+    assert found.mode == "float"
+    # 0.6 epochs alone and 1.4 together: 22.8 s for two epochs.
+    assert found.feasible
+    assert found.avg_tpe_s == pytest.approx(11.4)
