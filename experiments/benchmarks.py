@@ -158,11 +158,16 @@ def cases(*, quick: bool, data: Path | None) -> tuple[list[Case], list[str]]:
         if quick and jobs > 200:
             continue
         source = {
-            "kind": "import", "reader": "gavel", "file": str(gavel), "nodes": 1, "gpus_per_node": 224,
+            "kind": "import",
+            "reader": "gavel",
+            "file": str(gavel),
+            "throughputs": str(gavel.parent / "v100_throughputs.csv"),
+            "nodes": 1,
+            "gpus_per_node": 224,
             "jobs": jobs,
-            "release": "zero", "max_duration_s": 86400.0,
-            "throughputs": str(gavel.parent / " ""v100_throughputs.csv"),
-        }  # fmt: skip
+            "release": "zero",
+            "max_duration_s": 86400.0,
+        }
         out.append(Case(run="gavel", policy=policy, jobs=jobs, source=source))
     return out, notes
 

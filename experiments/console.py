@@ -7,9 +7,11 @@ text of full width in a pipe. Names are printed as text, never as markup.
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from .jsontext import json_text
@@ -145,6 +147,17 @@ class Out:
             for row in rows:
                 table.add_row(*(Text(row[i]) for i in shown))
             console.print(table)
+
+    def warn_of_compiling(self) -> None:
+        """Say beforehand that the first run takes longer, if the kernels have not been compiled here yet."""
+        from importlib.util import find_spec
+
+        spec = find_spec("eaco_opt.kernels")
+        folders = (
+            [] if spec is None else [Path(p) / "__pycache__" for p in spec.submodule_search_locations or ()]
+        )
+        if not os.environ.get("NUMBA_CACHE_DIR") and not any(list(f.glob("*.nbc")) for f in folders):
+            self.note("compiling the kernels: this happens once and takes about a minute")
 
     @contextmanager
     def progress(self, text: str, total: float | None = None) -> Iterator[Bar]:

@@ -92,6 +92,7 @@ def command(
     from eaco_opt.io import read_schedule
 
     own = [(path.name.split(".")[0] or path.name, read_schedule(path, problem)) for path in schedule or []]
+    screen.warn_of_compiling()
     with screen.progress("preparing", total=len(problem.jobs)) as bar:
 
         def hook(at: Step) -> None:

@@ -14,8 +14,7 @@ SOLVERS = {"highspy": "HiGHS", "pulp": "CBC (by PuLP)", "ortools": "CP-SAT", "py
 
 FALLBACK = (
     "numpy", "scipy", "pandas", "networkx", "pulp", "ortools", "highspy", "numba", "typer", "rich",
-    "matplotlib",
-    "pyarrow", "jsonschema",
+    "matplotlib", "pyarrow", "jsonschema",
 )  # fmt: skip
 """Core dependencies, for a tree that is used without being installed."""
 

@@ -87,6 +87,7 @@ def command(
     if alpha is not None:
         problem = dataclasses.replace(problem, objective=dataclasses.replace(problem.objective, alpha=alpha))
     first = None if start is None else read_schedule(start, problem)
+    screen.warn_of_compiling()
     with screen.progress(method, total=len(problem.jobs)) as bar:
         result = solve(
             problem,
