@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .interference import SLOWDOWN_MODELS
 from .limits import AdmissionRule
 from .sets import LIMIT_TOLERANCE
 
@@ -44,6 +45,8 @@ def impossible_jobs(instance: Instance) -> tuple[ImpossibleJob, ...]:
     for row in instance.truth.measured:
         for kind, factor in zip(row.kinds, row.factors, strict=True):
             fastest[kind] = min(fastest.get(kind, 1.0), factor)
+    model = SLOWDOWN_MODELS.get(instance.truth.model)
+    slowest = 1.0 if getattr(model, "never_below_one", False) else 0.0
     static: dict[tuple[int, int, str], tuple[str, float]] = {}
     out: list[ImpossibleJob] = []
     for j, job in enumerate(instance.jobs):
@@ -59,7 +62,7 @@ def impossible_jobs(instance: Instance) -> tuple[ImpossibleJob, ...]:
         if reason:
             out.append(ImpossibleJob(job=job.name, reason=reason, deadline_only=False))
             continue
-        best = min(1.0, fastest.get(view.sets.classes[cls].kind, 1.0))
+        best = min(slowest, fastest.get(view.sets.classes[cls].kind, 1.0))
         end = float(view.release_s[j]) + job.epochs * tau * best
         deadline = float(view.deadline_s[j])
         if end > deadline + 1e-6 + 1e-9 * abs(end):

@@ -47,7 +47,9 @@ class KindDemand:
 class SlowdownModel(Protocol):
     """A family of models for sets that were not measured.
 
-    Built as ``cls(params)`` from the parameters stored with the interference.
+    Built as ``cls(params)`` from the parameters stored with the interference. A class
+    whose factors are never below 1 says so with ``never_below_one = True``; without it
+    no deadline is ever taken to be out of reach beforehand.
     """
 
     def factors(self, members: Sequence[KindDemand]) -> tuple[float, ...]:

@@ -169,7 +169,8 @@ class World:
         self.slot_s = grid_s or 0.0
         self.view = make_view(self.arrays)
         self.state = make_state(self.arrays)
-        self.sets = make_sets(self.arrays)
+        self._sets = make_sets(self.arrays)
+        self._sets_known = len(self.arrays.sets)
         a = self.arrays
         self.node_gpus: list[int] = np.diff(a.first_gpu).tolist()
         self.first_gpu: list[int] = a.first_gpu.tolist()
@@ -191,9 +192,28 @@ class World:
         self._epochs: list[float] = a.epochs.tolist()
         finite = np.isfinite(a.tau_s)
         self._types_ok: NDArray[np.bool_] = finite
+        self._requests: list[tuple[int, int, tuple[bool, ...]] | None] = [None] * len(a.epochs)
         self._uniform = bool(finite.all()) and len(a.type_values) == 1
 
     # What is where -----------------------------------------------------------------
+
+    @property
+    def sets(self) -> Any:
+        """The table of sets for compiled code, with all sets interned by now."""
+        if self._sets_known != len(self.arrays.sets):
+            self._sets = make_sets(self.arrays)
+            self._sets_known = len(self.arrays.sets)
+            self.history.sync()
+        return self._sets
+
+    def request(self, job: int) -> tuple[int, int, tuple[bool, ...]]:
+        """Return what decides where a job fits: class, GPUs, and the node types it may use."""
+        found = self._requests[job]
+        if found is None:
+            a = self.arrays
+            found = (int(a.job_class[job]), self._gpus[job], tuple(self._types_ok[job].tolist()))
+            self._requests[job] = found
+        return found
 
     @property
     def queue_order(self) -> list[int]:
@@ -253,8 +273,10 @@ class World:
             bigger = self.child(gpu, job)
             if sets.physical[bigger, self.node_types[self.gpu_node[gpu]]]:
                 return False
-            judged = bigger if limits.rule is AdmissionRule.RESULTING else s
-            if obey_u and sets.load[judged] > limits.u_threshold + LIMIT_TOLERANCE:
+            if obey_u and sets.threshold[bigger]:
+                return False
+            existing = limits.rule is AdmissionRule.EXISTING
+            if obey_u and existing and sets.load[s] > limits.u_threshold + LIMIT_TOLERANCE:
                 return False
         return True
 
@@ -320,11 +342,6 @@ class World:
 
     # Changes, made by the simulator --------------------------------------------------
 
-    def refresh_sets(self) -> None:
-        """Take over sets that were interned meanwhile."""
-        self.sets = make_sets(self.arrays)
-        self.history.sync()
-
     def begin_s(self, nodes: Iterable[int]) -> float:
         """Return when a job placed now on these nodes could run: at once, or when they are awake."""
         begin = self.now_s
@@ -357,7 +374,6 @@ class World:
         code = k.start_job(self.view, self.sets, self.state, job, self.now_s, begin, self.slot_s)
         while code == k.MISSING:
             self.arrays.sets.add(int(self.state.counter[k.MISS_SET]), int(self.state.counter[k.MISS_CLASS]))
-            self.refresh_sets()
             code = k.start_job(self.view, self.sets, self.state, job, self.now_s, begin, self.slot_s)
         if code != k.OK:
             raise PolicyError(
@@ -717,7 +733,10 @@ class _Run:
                     f"policy {self.policy.name!r} sets a timer for {action.time_s!r} s, which is not ahead "
                     f"of {t!r} s"
                 )
-            heappush(self._timers, float(action.time_s))
+            at = float(action.time_s)
+            if world.slot_s:
+                at = math.ceil(at / world.slot_s - 1e-9) * world.slot_s
+            heappush(self._timers, at)
         elif isinstance(action, Reject):
             j = self._job(action.job)
             if j not in world.waiting or world.state.progress[j] > 0.0:

@@ -21,6 +21,8 @@ def take(model: str, params: Mapping[str, float], **defaults: float) -> dict[str
 class NoSlowdown:
     """Sharing costs nothing: every factor is 1."""
 
+    never_below_one = True
+
     def __init__(self, params: Mapping[str, float]) -> None:
         take("none", params)
 
@@ -31,6 +33,8 @@ class NoSlowdown:
 
 class AdditiveUtilisation:
     """Jobs share GPU time: the factor is the sum of stand-alone utilisations, at least 1."""
+
+    never_below_one = True
 
     def __init__(self, params: Mapping[str, float]) -> None:
         take("additive", params)
@@ -53,6 +57,8 @@ class Crowding:
     The default exponent is the one that measured sets chose (docs/calibration.md section 2). Sets with a load
     above 1 were not measured; there three and more jobs soon exceed the floor.
     """
+
+    never_below_one = True
 
     def __init__(self, params: Mapping[str, float]) -> None:
         p = take("crowding", params, base=0.0, slope=0.0, exponent=4.0)

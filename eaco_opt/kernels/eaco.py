@@ -44,8 +44,7 @@ def _joinable(
         return -1
     if sets.physical[c, view.node_type[view.gpu_node[gpu]]] != 0:
         return 0
-    judged = s if existing else c
-    if sets.load[judged] > u_limit:
+    if sets.threshold[c] or (existing and sets.load[s] > u_limit):
         return 0
     if np.isinf(sigma[c, 0]):
         return 0
@@ -456,16 +455,16 @@ def _splits(
     n_groups = 0
     n_in = 0
     for gpu in range(first, last):
-        group[2, gpu - first] = 0
+        joinable = _joinable(view, sets, state, sigma, observed, gpu, cls, u_limit, existing)
+        group[2, gpu - first] = 0 if joinable == 1 else 1
     while True:
         # The next group: highest load, then lowest GPU.
         best = -1
         for gpu in range(first, last):
-            if group[2, gpu - first] == 0:
-                if _joinable(view, sets, state, sigma, observed, gpu, cls, u_limit, existing) != 1:
-                    group[2, gpu - first] = 1
-                elif best < 0 or sets.load[state.gpu_set[gpu]] > sets.load[state.gpu_set[best]]:
-                    best = gpu
+            if group[2, gpu - first] == 0 and (
+                best < 0 or sets.load[state.gpu_set[gpu]] > sets.load[state.gpu_set[best]]
+            ):
+                best = gpu
         if best < 0:
             break
         group[1, n_groups] = n_in

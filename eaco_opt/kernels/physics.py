@@ -246,7 +246,7 @@ def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
     total[LOAD_S] += nf[n, N_LOAD] * dt
     total[GPU_S] += nf[n, N_USED] * dt
     total[THRESHOLD_S] += nf[n, N_ABOVE] * dt
-    if state.node_i[n, I_WAKE_OPEN]:
+    if state.node_i[n, I_WAKE_OPEN] and t - nf[n, N_BEGIN] > 1e-6 + 1e-9 * t:
         state.node_i[n, I_WAKE_OPEN] = 0
         state.counter[WAKE_BAD] += 1
     node_type = view.node_type[n]
@@ -450,7 +450,7 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
             if state.node_i[node, I_SLOTS] == 0:
                 _begin_node(view, state, node, t, ready)
                 state.node_i[node, I_SLOTS] = 1
-            elif ready and state.node_f[node, N_BEGIN] == t:
+            elif ready and t - state.node_f[node, N_BEGIN] <= 1e-6 + 1e-9 * t:
                 state.node_i[node, I_WAKE_OPEN] = 0
             covered = 0
             while p + covered < high and view.gpu_node[state.job_gpu[p + covered]] == node:

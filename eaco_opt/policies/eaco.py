@@ -7,6 +7,7 @@ settled as docs/model.md section 8 says; each is an option here.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -110,9 +111,10 @@ class Eaco:
         self._observed: NDArray[np.bool_] = np.zeros(gpus, dtype=np.bool_)
         self._stamp: list[int] = [0] * gpus
         self._version: NDArray[np.int64] = np.ones(nodes, dtype=np.int64)
-        usable = np.where(np.isfinite(a.tau_s), a.tau_s, np.inf)
         self._epochs: list[float] = a.epochs.tolist()
-        self._least_tau: list[float] = usable.min(axis=1).tolist() if jobs else []
+        self._tau: list[list[float]] = a.tau_s.tolist()
+        self._wake_s: list[float] = a.type_values[:, 7].tolist()
+        self._fits: dict[Any, list[int]] = {}
         self._requests: dict[tuple[int, int, tuple[bool, ...]], _Request] = {}
         self._request_of: list[_Request | None] = [None] * jobs
         self._n_waiting = 0
@@ -174,9 +176,8 @@ class Eaco:
     def _enqueue(self, world: World, job: int) -> None:
         request = self._request_of[job]
         if request is None:
-            a = world.arrays
-            cls, g = int(a.job_class[job]), int(a.gpus[job])
-            key = (cls, g, tuple(np.isfinite(a.tau_s[job]).tolist()))
+            key = world.request(job)
+            cls, g, _ = key
             request = self._requests.get(key)
             if request is None:
                 request = _Request(len(self._requests), cls, g, Line(world))
@@ -304,7 +305,9 @@ class Eaco:
     def _judge(self, world: World, observation: _Observation) -> Iterator[Action]:
         """The allocation is final if all deadlines still hold, else the newcomer is undone."""
         job = observation.newcomer
-        self._update_deadline(world, job)
+        if self._hopeless(world, job, asleep=False):
+            self._deadline[job] = math.inf
+            self.counters["best_effort"] += 1
         holds = self._k.still_holds(
             world.view,
             world.sets,
@@ -330,28 +333,51 @@ class Eaco:
 
     # Placement ---------------------------------------------------------------------------
 
-    def _update_deadline(self, world: World, job: int) -> bool:
-        """Give up a deadline that cannot be met even alone on an empty node; tell whether it was given up."""
+    def _hopeless(self, world: World, job: int, *, asleep: bool) -> bool:
+        """Tell whether a deadline cannot be met even alone on an empty node, awake or asleep."""
         deadline = float(self._deadline[job])
         if math.isinf(deadline):
             return False
-        left = float(world.arrays.epochs[job]) - world.progress_epochs(job)
-        if world.now_s + left * self._least_tau[job] <= deadline + 0.5e-6 + 0.5e-9 * abs(deadline):
-            return False
-        self._deadline[job] = math.inf
+        request = world.request(job)
+        types = self._fits.get(request)
+        if types is None:
+            nodes = {t: n for n, t in reversed(list(enumerate(world.node_types)))}
+            types = [t for t, n in sorted(nodes.items()) if world.may_use(job, n)]
+            self._fits[request] = types
+        left = self._epochs[job] - world.progress_epochs(job)
+        limit = deadline + 0.5e-6 + 0.5e-9 * abs(deadline)
+        slot = world.slot_s
+        for t in types:
+            begin = world.now_s + (self._wake_s[t] if asleep else 0.0)
+            if slot:
+                begin = math.ceil(begin / slot - 1e-9) * slot
+                end = math.ceil((begin + (left - 1e-9 * self._epochs[job]) * self._tau[job][t]) / slot) * slot
+            else:
+                end = begin + left * self._tau[job][t]
+            if end <= limit:
+                return False
         return True
+
+    def _give_up_deadline(self, world: World, job: int) -> bool:
+        """Have a hopeless job run best-effort; tell whether it is to be rejected instead."""
+        self._deadline[job] = math.inf
+        if self.hopeless == "reject" and world.progress_epochs(job) == 0.0:
+            self.counters["rejected"] += 1
+            return True
+        self.counters["best_effort"] += 1
+        return False
 
     def _ask(self, function: Any, *args: Any) -> int:
         """Call compiled code, adding sets that it has not met and room that it lacks."""
         world: World = args[0]
         while True:
-            code = int(function(world.view, world.sets, world.state, world.history.sigma, *args[1:]))
+            sets = world.sets  # first: it brings the history up to date
+            code = int(function(world.view, sets, world.state, world.history.sigma, *args[1:]))
             if code == self._k.MISSING:
                 from ..physics import kernel
 
                 counter = world.state.counter
                 world.arrays.sets.add(int(counter[kernel().MISS_SET]), int(counter[kernel().MISS_CLASS]))
-                world.refresh_sets()
             else:
                 return code
 
@@ -415,9 +441,10 @@ class Eaco:
         self._refresh(world)
         cursors: dict[int, Iterator[int]] = {}
         heads: dict[int, int] = {}
-        # Of each request, (epochs left, deadline) of jobs that failed in this pass: where
-        # slowdowns only grow with company, a longer job with an earlier deadline fails too.
-        frontier: dict[int, list[tuple[float, float]]] = {}
+        # Of each request, time left on each node type and minus the deadline of jobs that failed
+        # in this pass: where slowdowns only grow with company, a longer job with an earlier
+        # deadline fails too.
+        frontier: dict[int, list[tuple[float, ...]]] = {}
         for request in self._requests.values():
             strict = self.blocked == "strict"
             if self._columns[3][request.number] and (strict or self._open[request.number]):
@@ -429,30 +456,34 @@ class Eaco:
             following = next(cursors[number], -1)
             if following >= 0:
                 heads[number] = following
-            if self._update_deadline(world, job):
-                if self.hopeless == "reject" and world.progress_epochs(job) == 0.0:
-                    self.counters["rejected"] += 1
-                    self._dequeue(job)
-                    yield Reject(job)
-                    continue
-                self.counters["best_effort"] += 1
+            if self._hopeless(world, job, asleep=False) and self._give_up_deadline(world, job):
+                self._dequeue(job)
+                yield Reject(job)
+                continue
             if not self._open[number]:
                 if self.blocked == "strict":
                     return
                 heads.pop(number, None)
                 continue
-            left = float(world.arrays.epochs[job]) - world.progress_epochs(job)
-            deadline = float(self._deadline[job])
+            left = self._epochs[job] - world.progress_epochs(job)
+            ask = (*(left * tau for tau in self._tau[job] if tau < math.inf), -float(self._deadline[job]))
             beaten = frontier.setdefault(number, [])
             prune = world.history.monotone and job not in self._failed
-            if prune and any(left >= e and deadline <= d for e, d in beaten):
+            if prune and any(all(map(operator.ge, ask, lost)) for lost in beaten):
                 continue
             gpus, key = self._untried(world, job)
+            if not gpus and self._hopeless(world, job, asleep=True):
+                # Too late for a node that has yet to wake up, and no other keeps the deadline.
+                if self._give_up_deadline(world, job):
+                    self._dequeue(job)
+                    yield Reject(job)
+                    continue
+                gpus, key = self._untried(world, job)
             if not gpus:
                 if self.blocked == "strict":
                     return
                 if prune:
-                    beaten.append((left, deadline))
+                    beaten.append(ask)
                 continue
             self._dequeue(job)
             residents = sorted({r for gpu in gpus for r in world.residents(gpu)})

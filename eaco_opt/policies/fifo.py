@@ -49,11 +49,10 @@ class Fifo:
                 line.remove(job)
                 yield Start(job, gpus)
             return
-        # Jobs of one class and GPU count fit or fail alike: try each kind of request once.
-        failed: set[tuple[int, int]] = set()
-        arrays = world.arrays
+        # Equal requests fit or fail alike: try each once.
+        failed: set[tuple[int, int, tuple[bool, ...]]] = set()
         for job in line:
-            key = (int(arrays.job_class[job]), int(arrays.gpus[job]))
+            key = world.request(job)
             if key in failed:
                 continue
             gpus = world.best_fit(job)

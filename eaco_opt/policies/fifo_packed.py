@@ -78,22 +78,19 @@ class FifoPacked:
 
     def _best_partner(self, world: World, job: int) -> int:
         best, found = self.threshold, -1
-        for jobs in self._unshared.of_size(int(world.arrays.gpus[job])).values():
-            for partner in jobs:  # one of the class speaks for all, but for the node type
+        scores: dict[tuple[int, int], float] = {}
+        for request, jobs in self._unshared.of_size(int(world.arrays.gpus[job])).items():
+            for partner in jobs:
                 gpus = world.gpus_of[partner]
-                if not world.may_use(job, world.gpu_node[gpus[0]]) or not world.can_join(
-                    job, gpus, self.obey_u
-                ):
-                    continue
-                score = joint_throughput(world, job, partner)
-                lowest = self._lowest(world, job, jobs)
-                if score > best or (score == best and 0 <= lowest < found):
-                    best, found = score, lowest
-                break
+                node = world.gpu_node[gpus[0]]
+                key = (request[0], world.node_types[node])
+                if key not in scores:
+                    fits = world.may_use(job, node) and world.can_join(job, gpus, self.obey_u)
+                    scores[key] = joint_throughput(world, job, partner) if fits else -1.0
+                score = scores[key]
+                if score > best or (score == best and 0 <= partner < found):
+                    best, found = score, partner
         return found
-
-    def _lowest(self, world: World, job: int, jobs: dict[int, None]) -> int:
-        return min(p for p in jobs if world.may_use(job, world.gpu_node[world.gpus_of[p][0]]))
 
 
 def joint_throughput(world: World, job: int, partner: int) -> float:

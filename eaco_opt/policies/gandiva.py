@@ -11,7 +11,7 @@ from ..schedule import ScheduleClass
 from ..simulator import Action, Event, EventKind, Start, Stop, World
 from . import choice
 from .queue import Line
-from .unshared import Unshared
+from .unshared import Request, Unshared
 
 
 class Gandiva:
@@ -54,6 +54,7 @@ class Gandiva:
         self._unshared = Unshared(world)
         self._partner: dict[int, int] = {}
         self._joined: dict[int, float] = {}
+        self._may_pair: dict[tuple[Request, int, int], bool] = {}
         self._waiting = Unshared(world)  # the same index, over waiting jobs
         self._total = len(world.gpu_node)
 
@@ -88,8 +89,7 @@ class Gandiva:
             yield Start(job, gpus)
         if world.demand <= self._total:
             return
-        while pair := self._draw(world):
-            job, partner = pair
+        for job, partner in self._draw(world):
             line.remove(job)
             waiting.discard(job)
             unshared.discard(partner)
@@ -106,38 +106,44 @@ class Gandiva:
             self._joined.pop(partner, None)
             self._unshared.add(partner)
 
-    def _draw(self, world: World) -> tuple[int, int] | None:
-        """Draw a waiting job evenly among those that have a partner, then its partner."""
+    def _draw(self, world: World) -> Iterator[tuple[int, int]]:
+        """Draw a waiting job evenly among those that have a partner, then its partner, until none has."""
         groups: list[tuple[list[int], list[int]]] = []
-        for size, by_class in self._waiting.groups.items():
+        for size, by_request in self._waiting.groups.items():
             partners = self._unshared.of_size(size)
-            if not partners:
-                continue
-            for jobs in by_class.values():
-                fits = self._fitting(world, next(iter(jobs)), partners)
+            for request, jobs in by_request.items():
+                fits = self._fitting(world, request, next(iter(jobs)), partners)
                 if fits:
                     groups.append((list(jobs), fits))
-        total = sum(len(jobs) for jobs, _ in groups)
-        if not total:
-            return None
-        k = int(self._rng.integers(total))
-        for waiting, fits in groups:
-            if k < len(waiting):
-                return waiting[k], self._pick(world, fits)
-            k -= len(waiting)
-        return None
+        while total := sum(len(waiting) for waiting, _ in groups):
+            k = int(self._rng.integers(total))
+            for waiting, fits in groups:
+                if k < len(waiting):
+                    job, partner = waiting.pop(k), self._pick(world, fits)
+                    break
+                k -= len(waiting)
+            yield job, partner
+            for _, fits in groups:
+                if partner in fits:
+                    fits.remove(partner)
+            groups = [(waiting, fits) for waiting, fits in groups if waiting and fits]
 
-    def _fitting(self, world: World, job: int, partners: dict[int, dict[int, None]]) -> list[int]:
+    def _fitting(
+        self, world: World, request: Request, job: int, partners: dict[Request, dict[int, None]]
+    ) -> list[int]:
+        """Return the partners that a job with this request may join; pairs are judged once a run."""
         out: list[int] = []
-        answers: dict[tuple[int, int], bool] = {}
-        for cls, jobs in partners.items():
+        for (cls, _, _), jobs in partners.items():
             for partner in jobs:
-                gpus = world.gpus_of[partner]
-                node = world.gpu_node[gpus[0]]
-                key = (cls, world.node_types[node])
-                if key not in answers:
-                    answers[key] = world.may_use(job, node) and world.can_join(job, gpus, self.obey_u)
-                if answers[key]:
+                node = world.gpu_node[world.gpus_of[partner][0]]
+                key = (request, cls, world.node_types[node])
+                fits = self._may_pair.get(key)
+                if fits is None:
+                    fits = world.may_use(job, node) and world.can_join(
+                        job, world.gpus_of[partner], self.obey_u
+                    )
+                    self._may_pair[key] = fits
+                if fits:
                     out.append(partner)
         return out
 

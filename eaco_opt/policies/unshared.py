@@ -1,4 +1,4 @@
-"""Running jobs that share with nobody, by GPU count and class."""
+"""Jobs indexed by GPU count and kind of request."""
 
 from __future__ import annotations
 
@@ -7,29 +7,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..simulator import World
 
+Request = tuple[int, int, tuple[bool, ...]]
+"""Class, GPUs, and the node types that may be used: see ``World.request``."""
+
 
 class Unshared:
-    """Index of the running jobs that have their GPUs to themselves."""
+    """Index of jobs (those that run unshared, or those that wait) by GPU count and request."""
 
     def __init__(self, world: World) -> None:
-        self._class: list[int] = world.arrays.job_class.tolist()
-        self._gpus: list[int] = world.arrays.gpus.tolist()
-        self.groups: dict[int, dict[int, dict[int, None]]] = {}
+        self._world = world
+        self.groups: dict[int, dict[Request, dict[int, None]]] = {}
 
     def add(self, job: int) -> None:
-        """Note that a job runs alone."""
-        by_class = self.groups.setdefault(self._gpus[job], {})
-        by_class.setdefault(self._class[job], {})[job] = None
+        """Put a job in."""
+        request = self._world.request(job)
+        self.groups.setdefault(request[1], {}).setdefault(request, {})[job] = None
 
     def discard(self, job: int) -> None:
-        """Note that a job has gone, or shares now."""
-        by_class = self.groups.get(self._gpus[job], {})
-        jobs = by_class.get(self._class[job])
+        """Take a job out, if it is in."""
+        request = self._world.request(job)
+        by_request = self.groups.get(request[1], {})
+        jobs = by_request.get(request)
         if jobs is not None and job in jobs:
             del jobs[job]
             if not jobs:
-                del by_class[self._class[job]]
+                del by_request[request]
 
-    def of_size(self, gpus: int) -> dict[int, dict[int, None]]:
-        """Return {class: {job: None}} of the unshared jobs with this many GPUs."""
+    def of_size(self, gpus: int) -> dict[Request, dict[int, None]]:
+        """Return {request: {job: None}} of the jobs with this many GPUs."""
         return self.groups.get(gpus, {})
