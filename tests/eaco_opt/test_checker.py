@@ -606,6 +606,9 @@ def test_one_job_that_could_wake_the_node_is_enough(report: Callable[[Case], Che
     case = case.changed("C", gpus=((0, 0),))
     assert report(case.with_job("C", release_s=0.0)).feasible
     assert report(case.with_job("C", release_s=15.0)).feasible
+    # It may come a microsecond after the one that was not.
+    together = case.changed("C", start_s=20 + MICRO, end_s=32 + MICRO)
+    assert report(together.with_job("A", release_s=1.0)).feasible
     late = report(case.with_job("C", release_s=15.0).with_job("A", release_s=1.0))
     assert [(v.kind, v.job, v.amount) for v in late.violations] == [("wake-up", "A+C", 1.0)]
 
@@ -772,8 +775,8 @@ def test_a_large_trace_takes_less_than_a_minute() -> None:
     truth = Interference(measured=(MeasuredSlowdown(kinds=("lone", "lone"), factors=(1.2, 1.2)),))
     jobs, rows = [], []
     for i in range(count):
-        # Each GPU in turn gets 80 pairs of jobs, one after the other. The second of a pair comes 6 s after the
-        # first: each is alone for 6 s (10 s an epoch) and together with the other for 16.8 s (12 s an epoch).
+        # Each GPU in turn gets 80 pairs of jobs, one after the other. The second of a pair comes 6 s after
+        # the first: each is alone for 6 s (10 s an epoch) and with the other for 16.8 s (12 s an epoch).
         gpu, turn = i % (8 * nodes), i // (8 * nodes)
         start = 30.0 * (turn // 2) + 6.0 * (turn % 2)
         jobs.append(job(f"j{i}", "lone", 1, 2, release_s=0.0))
