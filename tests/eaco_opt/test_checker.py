@@ -608,6 +608,7 @@ def test_one_job_that_could_wake_the_node_is_enough(report: Callable[[Case], Che
     assert report(case.with_job("C", release_s=15.0)).feasible
     # It may come a microsecond after the one that was not.
     together = case.changed("C", start_s=20 + MICRO, end_s=32 + MICRO)
+    together = together.with_job("C", release_s=0.0)
     assert report(together.with_job("A", release_s=1.0)).feasible
     late = report(case.with_job("C", release_s=15.0).with_job("A", release_s=1.0))
     assert [(v.kind, v.job, v.amount) for v in late.violations] == [("wake-up", "A+C", 1.0)]
