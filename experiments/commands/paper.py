@@ -9,6 +9,7 @@ import typer
 
 from ..console import Out, amount, percent
 from . import options as o
+from .paper_scale import scale_command
 
 
 def app() -> typer.Typer:
@@ -18,6 +19,7 @@ def app() -> typer.Typer:
     )
     group.command("audit")(audit_command)
     group.command("tables")(tables_command)
+    group.command("scale")(scale_command)
     return group
 
 
