@@ -93,3 +93,8 @@ def items(owner: str, field: str, value: Any, kind: type) -> tuple[Any, ...]:
         if not isinstance(member, kind):
             raise DomainError(f"{owner}: {field} must hold {kind.__name__} objects, got {_shown(member)}")
     return out
+
+
+def names(owner: str, field: str, value: Any) -> tuple[str, ...]:
+    """Return a tuple of strings, each fit to be a name (as of :func:`name`)."""
+    return tuple(name(owner, field, member) for member in items(owner, field, value, str))

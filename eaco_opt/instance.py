@@ -39,7 +39,7 @@ class MeasuredUsage:
 
     def __post_init__(self) -> None:
         """Validate."""
-        kinds = tuple(sorted(v.items("measured usage", "kinds", self.kinds, str)))
+        kinds = tuple(sorted(v.names("measured usage", "kinds", self.kinds)))
         if not kinds:
             raise DomainError("measured usage: kinds must name at least one job kind, got none")
         object.__setattr__(self, "kinds", kinds)

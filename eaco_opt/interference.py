@@ -75,7 +75,7 @@ class MeasuredSlowdown:
 
     def __post_init__(self) -> None:
         """Validate and sort."""
-        kinds = v.items("measured slowdown", "kinds", self.kinds, str)
+        kinds = v.names("measured slowdown", "kinds", self.kinds)
         owner = f"measured slowdown of {'+'.join(kinds)}"
         if len(kinds) < 2:
             raise DomainError(f"{owner}: kinds must hold at least two, got {len(kinds)}")
@@ -134,7 +134,7 @@ class Interference:
         put(self, "measured", tuple(sorted(rows, key=lambda m: m.kinds)))
         pairs: set[tuple[str, str]] = set()
         for pair in self.cannot_share:
-            members = tuple(sorted(v.items("interference", "cannot_share", pair, str)))
+            members = tuple(sorted(v.names("interference", "cannot_share", pair)))
             if len(members) != 2:
                 raise DomainError(f"interference: cannot_share must hold pairs of kinds, got {pair!r}")
             pairs.add((members[0], members[1]))

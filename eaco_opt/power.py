@@ -91,7 +91,7 @@ class MeasuredPower:
 
     def __post_init__(self) -> None:
         """Validate."""
-        kinds = tuple(sorted(v.items("measured power", "kinds", self.kinds, str)))
+        kinds = tuple(sorted(v.names("measured power", "kinds", self.kinds)))
         if not kinds:
             raise DomainError("measured power: kinds must name at least one job kind, got none")
         object.__setattr__(self, "kinds", kinds)
