@@ -7,7 +7,7 @@ value. Jobs are in the order of ``instance.jobs`` (submit index).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,9 @@ class ArrayView:
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
         self._reference: tuple[float, float, float] | None = None
+        # The same arrays as named tuples for compiled code: see eaco_opt.physics.
+        self.compiled_view: Any = None
+        self.compiled_sets: tuple[int, Any] | None = None
 
     def gpu_number(self, owner: str, gpu: Gpu) -> int:
         """Return the global number of a (node, gpu) position; unknown ones are an error."""

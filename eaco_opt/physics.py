@@ -33,7 +33,14 @@ def kernel() -> Any:
 
 
 def make_view(view: ArrayView) -> View:
-    """Return the instance as the named tuple that compiled code reads."""
+    """Return the instance as the named tuple that compiled code reads; made once."""
+    if view.compiled_view is None:
+        view.compiled_view = _view(view)
+    fixed: View = view.compiled_view
+    return fixed
+
+
+def _view(view: ArrayView) -> View:
     return kernel().View(  # type: ignore[no-any-return]
         release=view.release_s,
         epochs=view.epochs,
@@ -50,7 +57,15 @@ def make_view(view: ArrayView) -> View:
 
 
 def make_sets(view: ArrayView) -> Sets:
-    """Return the table of sets as it stands; make it anew after a set was added."""
+    """Return the table of sets as it stands; ask again after a set was added."""
+    known = len(view.sets)
+    if view.compiled_sets is None or view.compiled_sets[0] != known:
+        view.compiled_sets = (known, _sets(view))
+    sets: Sets = view.compiled_sets[1]
+    return sets
+
+
+def _sets(view: ArrayView) -> Sets:
     t = view.sets
     return kernel().Sets(  # type: ignore[no-any-return]
         size=t.count,
@@ -73,32 +88,41 @@ def make_sets(view: ArrayView) -> Sets:
 def make_state(view: ArrayView) -> State:
     """Return a state in which nothing runs and all nodes sleep."""
     k = kernel()
-    j, n, m = len(view.epochs), len(view.node_type), len(view.gpu_node)
-    node_f = np.zeros((n, 9))
-    node_f[:, k.N_BEGIN] = -1.0
-    node_f[:, k.N_END] = -1.0
+    j, n, m, held = len(view.epochs), len(view.node_type), len(view.gpu_node), int(view.gpu_offset[-1])
+    # One allocation for each kind of number, cut up: `evaluate` makes a state a call.
+    whole = np.zeros(m + m * WIDTH + held + 4 * j + 1 + 5 * n + k.COUNTERS, dtype=np.int64)
+    real = np.zeros(8 * j + 9 * n + 12 + 4 * k.PROBLEM_ROOM + 1)
+    a = m + m * WIDTH
+    b = a + held
+    c = b + 4 * j + 1
+    d = 8 * j
+    e = d + 9 * n
+    real[6 * j : 7 * j] = np.nan
+    node_f = real[d:e].reshape(n, 9)
+    node_f[:, k.N_BEGIN :] = -1.0
     return k.State(  # type: ignore[no-any-return]
-        gpu_set=np.zeros(m, dtype=np.int64),
-        resident=np.full((m, WIDTH), -1, dtype=np.int64),
-        job_gpu=np.zeros(int(view.gpu_offset[-1]), dtype=np.int64),
-        progress=np.zeros(j),
-        speed=np.zeros(j),
-        since=np.zeros(j),
-        began=np.zeros(j),
+        gpu_set=whole[:m],
+        resident=whole[m:a].reshape(m, WIDTH),
+        job_gpu=whole[a:b],
+        progress=real[:j],
+        speed=real[j : 2 * j],
+        since=real[2 * j : 3 * j],
+        began=real[3 * j : 4 * j],
         target=view.epochs.copy(),
-        due=np.full(j, np.inf),
-        fixed_end=np.full(j, np.nan),
+        due=real[5 * j : 6 * j],
+        fixed_end=real[6 * j : 7 * j],
         running=np.zeros(j, dtype=np.bool_),
-        stamp=np.zeros(j, dtype=np.int64),
-        heap=np.zeros(j + 1, dtype=np.int64),
-        heap_at=np.full(j, -1, dtype=np.int64),
+        changes=whole[b : b + j],
+        stamp=whole[b + j : b + 2 * j],
+        heap=whole[b + 2 * j : b + 3 * j + 1],
+        heap_at=whole[b + 3 * j + 1 : c],
         node_f=node_f,
-        node_i=np.zeros((n, 5), dtype=np.int64),
-        job_energy=np.zeros(j),
-        total=np.zeros(12),
-        counter=np.zeros(k.COUNTERS, dtype=np.int64),
-        problem=np.zeros((k.PROBLEM_ROOM, 4)),
-        peak_u=np.zeros(1),
+        node_i=whole[c : c + 5 * n].reshape(n, 5),
+        job_energy=real[7 * j : d],
+        total=real[e : e + 12],
+        counter=whole[c + 5 * n :],
+        problem=real[e + 12 : -1].reshape(k.PROBLEM_ROOM, 4),
+        peak_u=real[-1:],
     )
 
 
@@ -181,10 +205,6 @@ def _check_layout(view: ArrayView, runs: _Runs) -> None:
     gpu = runs.gpu
     if len(gpu) == 0:
         return
-    if gpu.min() < 0 or gpu.max() >= len(view.gpu_node):
-        raise ScheduleError(
-            f"plan: GPU numbers must lie in 0 to {len(view.gpu_node) - 1}, got {gpu.min()} to {gpu.max()}"
-        )
     bad = int(
         kernel().bad_layout(
             runs.job, runs.offset, gpu, view.gpu_node, view.first_gpu, view.node_type, view.tau_s
@@ -198,6 +218,7 @@ def _check_layout(view: ArrayView, runs: _Runs) -> None:
             f"its {job.gpus} GPU(s) must lie on one node, or on whole nodes of one type plus a "
             "rest on one more",
             f"its profile {job.profile!r} has no epoch time for the GPU type it was placed on",
+            f"its GPU numbers must lie in 0 to {len(view.gpu_node) - 1}",
         )[problem]
         raise ScheduleError(f"job {job.name!r}: {text}")
 
@@ -210,6 +231,7 @@ class _Outcome:
     jobs: NDArray[np.float64]
     overrun: NDArray[np.float64]
     missing: NDArray[np.float64]
+    early: NDArray[np.bool_]
     summary: NDArray[np.float64]
 
 
@@ -228,6 +250,7 @@ def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
     table = np.zeros((9, n))
     table[0] = np.inf
     overrun, missing = np.zeros((2, n))
+    early = np.zeros(len(runs.job), dtype=np.bool_)
     sets = make_sets(view)
     while True:
         code = k.run(
@@ -245,6 +268,7 @@ def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
             table[2],
             overrun,
             missing,
+            early,
             slot,
         )
         if code == k.OK:
@@ -260,7 +284,7 @@ def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
     summary = np.zeros(7)
     pue = view.instance.cluster.pue
     k.finish(fixed, state, view.deadline_s, view.origin_s, pue, table, overrun, missing, summary)
-    return _Outcome(state, table, overrun, missing, summary)
+    return _Outcome(state, table, overrun, missing, early, summary)
 
 
 def _snap(
@@ -362,8 +386,7 @@ def _assess(
     makespan, avg_tpe, mean_jtt, mean_jct, misses, short, over = out.summary.tolist()
     e0, t0, j0 = view.reference()
     counter: list[int] = out.state.counter.tolist()
-    early = runs.start < view.release_s[runs.job] - 1e-6 - 1e-9 * np.abs(runs.start)
-    physical = counter[k.PHYSICAL] + counter[k.WAKE_BAD] + int(early.sum()) + int(short) + int(over)
+    physical = counter[k.PHYSICAL] + counter[k.WAKE_BAD] + int(short) + int(over)
     above = counter[k.THRESHOLD]
     active_j = plain[k.SERVER] + plain[k.STANDING] + plain[k.DYNAMIC]
     jobs = out.jobs
@@ -403,7 +426,7 @@ def _assess(
         modelled_energy_share=min(1.0, _ratio(plain[k.MODELLED_SETS], active_j)),
         modelled_power_share=min(1.0, _ratio(plain[k.MODELLED_POWER], active_j)),
         grid_s=grid_s,
-        problems=_problems(instance, view, out, early, runs) if physical else (),
+        problems=_problems(instance, view, out, runs) if physical else (),
     )
 
 
@@ -445,14 +468,12 @@ def _problems(
     instance: Instance,
     view: ArrayView,
     out: _Outcome,
-    early: NDArray[np.bool_],
     runs: _Runs,
 ) -> tuple[str, ...]:
     k = kernel()
     names = [job.name for job in instance.jobs]
     tolerance = 1e-6 + 1e-9 * (out.jobs[k.O_END] - view.origin_s)
-    # A stated end may be off by the time tolerance (docs/model.md section 11).
-    short, over = out.missing > tolerance, out.overrun > tolerance
+    short, over = out.missing > 0.0, out.overrun > tolerance
     texts: list[str] = []
     for t, j, gpu, bits in out.state.problem[: int(out.state.counter[k.PROBLEMS])]:
         node, number = view.gpu_position(int(gpu))
@@ -461,7 +482,9 @@ def _problems(
             f"job {names[int(j)]!r} on {instance.cluster.nodes[node].name}/{number} at "
             f"{t + view.origin_s:g} s: {what}"
         )
-    texts += [f"job {names[int(runs.job[i])]!r} starts before its release" for i in np.flatnonzero(early)[:5]]
+    texts += [
+        f"job {names[int(runs.job[i])]!r} starts before its release" for i in np.flatnonzero(out.early)[:5]
+    ]
     texts += [
         f"job {names[i]!r} does {out.state.progress[i]:g} of its {view.epochs[i]:g} epochs"
         for i in np.flatnonzero(short)[:5]
