@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 from .errors import DomainError
@@ -18,10 +19,10 @@ _MAX_NAME = 500
 
 def _shown(value: Any) -> str:
     try:
-        text = repr(value)
+        shown = repr(value)
     except ValueError:  # an integer of more digits than Python writes out
         return "a number of thousands of digits"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 def name(owner: str, field: str, value: Any) -> str:
@@ -84,11 +85,38 @@ def flag(owner: str, field: str, value: Any) -> bool:
     return value
 
 
+def sequence(owner: str, field: str, value: Any, what: str) -> tuple[Any, ...]:
+    """Return the members of a sequence; text and mappings are refused, ``what`` names the members."""
+    if not isinstance(value, (str, bytes, Mapping)):
+        try:
+            return tuple(value)
+        except TypeError:  # not iterable
+            pass
+    raise DomainError(f"{owner}: {field} must be a sequence of {what}, got {_shown(value)}")
+
+
+def pairs(owner: str, field: str, value: Any, what: str) -> tuple[tuple[Any, Any], ...]:
+    """Return the pairs of a sequence of pairs or of a mapping; ``what`` names a pair."""
+    out: list[tuple[Any, Any]] = []
+    for pair in sequence(
+        owner, field, value.items() if isinstance(value, Mapping) else value, f"{what} pairs"
+    ):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise DomainError(f"{owner}: {field} must hold {what} pairs, got {_shown(pair)}")
+        out.append((pair[0], pair[1]))
+    return tuple(out)
+
+
+def text(owner: str, field: str, value: Any) -> str:
+    """Return a string, which may be empty."""
+    if not isinstance(value, str):
+        raise DomainError(f"{owner}: {field} must be a string, got {_shown(value)}")
+    return value
+
+
 def items(owner: str, field: str, value: Any, kind: type) -> tuple[Any, ...]:
     """Return a tuple whose members all have the given type."""
-    if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
-        raise DomainError(f"{owner}: {field} must be a sequence of {kind.__name__}, got {_shown(value)}")
-    out = tuple(value)
+    out = sequence(owner, field, value, kind.__name__)
     for member in out:
         if not isinstance(member, kind):
             raise DomainError(f"{owner}: {field} must hold {kind.__name__} objects, got {_shown(member)}")

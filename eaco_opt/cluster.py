@@ -142,6 +142,10 @@ class Cluster:
         """Return a cluster of (type, count) groups, nodes named ``n0, n1, ...`` in order."""
         nodes: list[Node] = []
         for node_type, count in groups:
+            if not isinstance(node_type, NodeType):
+                raise DomainError(
+                    f"cluster: groups must hold (NodeType, count) pairs, got {type(node_type).__name__}"
+                )
             number = v.integer(f"node type {node_type.name!r}", "count", count, 0, 1_000_000)
             first = len(nodes)  # taken before, because extend() lets a generator see the list grow
             nodes.extend(Node(name=f"n{first + i}", node_type=node_type.name) for i in range(number))

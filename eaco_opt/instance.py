@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -140,9 +140,9 @@ class Instance:
         if len(set(sets)) != len(sets):
             raise DomainError(f"{owner}: usage names the same set twice; keep one row for each set")
         put(self, "usage", tuple(sorted(usage, key=lambda u: u.kinds)))
-        pairs = tuple(self.metadata.items()) if isinstance(self.metadata, Mapping) else tuple(self.metadata)
+        pairs = v.pairs(owner, "metadata", self.metadata, "(key, text)")
         for pair in pairs:
-            if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            if not all(isinstance(text, str) for text in pair):
                 raise DomainError(f"{owner}: metadata must hold (key, text) pairs of strings, got {pair!r}")
         if len({key for key, _ in pairs}) != len(pairs):
             raise DomainError(f"{owner}: metadata names a key twice; keep one")

@@ -79,7 +79,10 @@ class MeasuredSlowdown:
         owner = f"measured slowdown of {'+'.join(kinds)}"
         if len(kinds) < 2:
             raise DomainError(f"{owner}: kinds must hold at least two, got {len(kinds)}")
-        factors = tuple(v.real(owner, "factors", f, above=0.0) for f in self.factors)
+        factors = tuple(
+            v.real(owner, "factors", f, above=0.0)
+            for f in v.sequence(owner, "factors", self.factors, "numbers")
+        )
         if len(factors) != len(kinds):
             raise DomainError(f"{owner}: one factor a member is needed, got {len(factors)} for {len(kinds)}")
         pairs = sorted(zip(kinds, factors, strict=True))
@@ -133,7 +136,7 @@ class Interference:
                 raise DomainError(f"interference: set {'+'.join(kinds)} is measured twice; keep one row")
         put(self, "measured", tuple(sorted(rows, key=lambda m: m.kinds)))
         pairs: set[tuple[str, str]] = set()
-        for pair in self.cannot_share:
+        for pair in v.sequence("interference", "cannot_share", self.cannot_share, "pairs of kinds"):
             members = tuple(sorted(v.names("interference", "cannot_share", pair)))
             if len(members) != 2:
                 raise DomainError(f"interference: cannot_share must hold pairs of kinds, got {pair!r}")
@@ -147,10 +150,10 @@ class Interference:
                 )
         v.name("interference", "model", self.model)
         values = dict[str, float]()
-        for key, value in self.params:
-            if key in values:
-                raise DomainError(f"interference: parameter {key!r} is given twice")
-            values[v.name("interference", "params", key)] = v.real("interference", f"params[{key}]", value)
+        for key, value in v.pairs("interference", "params", self.params, "(name, value)"):
+            if v.name("interference", "params", key) in values:
+                raise DomainError(f"interference: parameter {key!r} is given twice; keep one")
+            values[key] = v.real("interference", f"params[{key}]", value)
         put(self, "params", tuple(sorted(values.items())))
         v.flag("interference", "clamp", self.clamp)
         SLOWDOWN_MODELS.get(self.model)(dict(self.params))
@@ -176,8 +179,8 @@ class Interference:
         Raises
         ------
         DomainError
-            The set holds a pair that cannot share, or the model gave a factor that
-            is not positive and finite.
+            The set holds a pair that cannot share, or the model gave too many or too few
+            factors, or one that is not positive and finite, or failed.
         """
         key = tuple(sorted(kinds))
         if len(key) <= 1:
@@ -190,7 +193,15 @@ class Interference:
             if row.kinds == key:
                 return dict(zip(row.kinds, row.factors, strict=True))
         model: SlowdownModel = SLOWDOWN_MODELS.get(self.model)(dict(self.params))
-        raw = model.factors([demands[k] for k in key])
+        owner = f"slowdown model {self.model!r}"
+        try:
+            raw = model.factors([demands[k] for k in key])
+        except ArithmeticError as error:
+            raise DomainError(
+                f"{owner}: factors of {'+'.join(key)} cannot be worked out ({error}); check its parameters"
+            ) from error
+        if len(raw) != len(key):
+            raise DomainError(f"{owner}: expected {len(key)} factors of {'+'.join(key)}, got {len(raw)}")
         out: dict[str, float] = {}
         for kind, factor in zip(key, raw, strict=True):
             out[kind] = v.real(

@@ -71,7 +71,9 @@ class Profile:
         """Validate."""
         v.name("profile", "name", self.name)
         owner = f"profile {self.name!r}"
-        object.__setattr__(self, "kind", v.name(owner, "kind", self.kind or self.name))
+        if v.text(owner, "kind", self.kind) == "":
+            object.__setattr__(self, "kind", self.name)
+        v.name(owner, "kind", self.kind)
         times = v.items(owner, "epoch_times", self.epoch_times, EpochTime)
         if not times:
             raise DomainError(f"{owner}: epoch_times must hold at least one entry, got none")

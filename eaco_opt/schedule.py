@@ -132,13 +132,16 @@ class Schedule:
             raise DomainError(
                 f"schedule: schedule_class must be one of {known}, got {self.schedule_class!r}"
             ) from None
+        v.text("schedule", "method", self.method)
+        v.text("schedule", "instance_digest", self.instance_digest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """Start and GPU set of every job, as arrays (docs/model.md section 2).
 
-    Build it with :meth:`of`, or directly from arrays in fast code.
+    Build it with :meth:`of`, or directly from arrays in fast code. Numbers of another
+    type raise :class:`~eaco_opt.errors.ScheduleError`.
 
     Attributes
     ----------
@@ -154,8 +157,15 @@ class Plan:
 
     def __post_init__(self) -> None:
         """Take private read-only copies."""
-        for field, kind in (("start_s", np.float64), ("gpus", np.int64)):
-            array = np.array(getattr(self, field), dtype=kind)
+        for field, kind, kinds in (("start_s", np.float64, "iuf"), ("gpus", np.int64, "iu")):
+            what = "numbers" if "f" in kinds else "whole numbers"
+            try:
+                given = np.asarray(getattr(self, field))
+            except ValueError as error:  # rows of different lengths
+                raise ScheduleError(f"plan: {field} must be an array of {what}; {error}") from None
+            if given.size and given.dtype.kind not in kinds:  # a conversion would truncate, or fail
+                raise ScheduleError(f"plan: {field} must be an array of {what}, got type {given.dtype}")
+            array = np.array(given, dtype=kind)
             array.setflags(write=False)
             object.__setattr__(self, field, array)
 
@@ -178,6 +188,10 @@ class Plan:
             if job.name not in placements:
                 raise ScheduleError(f"plan: job {job.name!r} has no placement; a plan places every job")
             placement = placements[job.name]
+            if not isinstance(placement, Placement):
+                raise ScheduleError(
+                    f"plan: job {job.name!r} needs a Placement, got {type(placement).__name__}"
+                )
             starts[i] = placement.start_s
             if len(placement.gpus) != job.gpus:
                 raise ScheduleError(
