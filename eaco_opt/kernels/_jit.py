@@ -18,3 +18,12 @@ def jit(function: F) -> F:
     """
     options: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
     return cast(F, njit(**options)(function))
+
+
+def inlined(function: F) -> F:
+    """Compile into each caller, for functions of some size that take the three named tuples.
+
+    Such a call passes some forty arrays by value, which costs more than the work.
+    """
+    options: dict[str, Any] = {"inline": "always", "error_model": "numpy"}
+    return cast(F, njit(**options)(function))

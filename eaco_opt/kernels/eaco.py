@@ -168,7 +168,7 @@ def _speed(
         s = local[gpus[p]]
         if s != before:
             before = s
-            worst = max(worst, member_sigma(sets, sigma, s, cls))
+            worst = max(worst, member_sigma(sets.size, sets.members, sigma, s, cls))
     return float(1.0 / (view.tau[j, view.node_type[view.gpu_node[gpus[low]]]] * worst))
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import jit
+from ._jit import inlined, jit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -138,8 +138,7 @@ def child(sets: Sets, parent: int, cls: int) -> int:
 
 
 @jit
-def _up(state: State, at: int) -> None:
-    heap, place, due = state.heap, state.heap_at, state.due
+def _up(heap: IntArray, place: IntArray, due: FloatArray, at: int) -> None:
     j = heap[at]
     key = due[j]
     while at > 0:
@@ -155,9 +154,7 @@ def _up(state: State, at: int) -> None:
 
 
 @jit
-def _down(state: State, at: int) -> None:
-    heap, place, due = state.heap, state.heap_at, state.due
-    n = state.counter[HEAP]
+def _down(heap: IntArray, place: IntArray, due: FloatArray, n: int, at: int) -> None:
     j = heap[at]
     key = due[j]
     while True:
@@ -180,51 +177,56 @@ def _down(state: State, at: int) -> None:
 
 
 @jit
-def _push(state: State, j: int) -> None:
-    at = state.counter[HEAP]
-    state.counter[HEAP] = at + 1
-    state.heap[at] = j
-    state.heap_at[j] = at
-    _up(state, at)
+def _restore(heap: IntArray, place: IntArray, due: FloatArray, n: int, j: int) -> None:
+    """Put job ``j`` of the heap where its new due time belongs."""
+    _up(heap, place, due, place[j])
+    _down(heap, place, due, n, place[j])
 
 
 @jit
-def _pop(state: State, j: int) -> None:
-    n = state.counter[HEAP] - 1
-    state.counter[HEAP] = n
-    at = state.heap_at[j]
-    state.heap_at[j] = -1
-    last = state.heap[n]
+def _push(heap: IntArray, place: IntArray, due: FloatArray, counter: IntArray, j: int) -> None:
+    at = counter[HEAP]
+    counter[HEAP] = at + 1
+    heap[at] = j
+    place[j] = at
+    _up(heap, place, due, at)
+
+
+@jit
+def _pop(heap: IntArray, place: IntArray, due: FloatArray, counter: IntArray, j: int) -> None:
+    n = counter[HEAP] - 1
+    counter[HEAP] = n
+    at = place[j]
+    last = heap[n]
     if last != j:
-        state.heap[at] = last
-        state.heap_at[last] = at
-        _up(state, at)
-        _down(state, state.heap_at[last])
+        heap[at] = last
+        place[last] = at
+        _restore(heap, place, due, n, last)
 
 
 @jit
-def _same(sets: Sets, state: State, a: int, b: int) -> bool:
+def _same(size: IntArray, gpu_set: IntArray, resident: IntArray, a: int, b: int) -> bool:
     """Tell whether two GPUs of a node host the same jobs (in the same order)."""
-    if state.gpu_set[a] != state.gpu_set[b]:
+    if gpu_set[a] != gpu_set[b]:
         return False
-    for i in range(sets.size[state.gpu_set[a]]):
-        if state.resident[a, i] != state.resident[b, i]:
+    for i in range(size[gpu_set[a]]):
+        if resident[a, i] != resident[b, i]:
             return False
     return True
 
 
 @jit
-def _run_end(sets: Sets, state: State, n: int, gpu: int, last: int) -> int:
+def _run_end(size: IntArray, gpu_set: IntArray, resident: IntArray, split: int, gpu: int, last: int) -> int:
     """Return the end of the run of GPUs from ``gpu`` on that host the same jobs."""
-    if state.node_i[n, I_SPLIT] == 0:
+    if split == 0:
         return last
     end = gpu + 1
-    while end < last and _same(sets, state, gpu, end):
+    while end < last and _same(size, gpu_set, resident, gpu, end):
         end += 1
     return end
 
 
-@jit
+@inlined
 def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
     """Add the energy of node ``n`` since its last change, in total and by job (equation 5)."""
     nf = state.node_f
@@ -257,7 +259,7 @@ def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
     common = (server + per_gpu * ((last - first) - used)) / slots
     gpu = first
     while gpu < last:
-        end = _run_end(sets, state, n, gpu, last)
+        end = _run_end(sets.size, state.gpu_set, state.resident, state.node_i[n, I_SPLIT], gpu, last)
         s = state.gpu_set[gpu]
         k = sets.size[s]
         if k > 0:
@@ -273,44 +275,54 @@ def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
 
 
 @jit
-def settle_job(state: State, j: int, t: float) -> None:
-    """Add the progress of job ``j`` since its last change of speed.
-
-    A ``since`` in the future means that the job waits for its node to wake up.
-    """
-    if t > state.since[j]:
-        state.progress[j] += state.speed[j] * (t - state.since[j])
-        state.since[j] = t
-
-
-@jit
-def member_sigma(sets: Sets, sigma: FloatArray, s: int, cls: int) -> float:
+def member_sigma(size: IntArray, members: IntArray, sigma: FloatArray, s: int, cls: int) -> float:
     """Return the slowdown of a member of class ``cls`` in set ``s``, from table ``sigma``."""
-    for i in range(sets.size[s]):
-        if sets.members[s, i] == cls:
+    for i in range(size[s]):
+        if members[s, i] == cls:
             return float(sigma[s, i])
     return 1.0
 
 
 @jit
-def _due(state: State, j: int, t: float, slot: float) -> float:
-    """Return when job ``j`` reaches its target; with slots, the end of that slot."""
-    if not np.isnan(state.fixed_end[j]):
-        return float(state.fixed_end[j])
-    if state.speed[j] <= 0.0:
+def due_time(
+    fixed: float, speed: float, target: float, progress: float, since: float, t: float, slot: float
+) -> float:
+    """Return when a job reaches its target, or its fixed end; with slots, the end of that slot."""
+    if not np.isnan(fixed):
+        return fixed
+    if speed <= 0.0:
         return np.inf
-    target = state.target[j]
-    t = max(t, state.since[j])
+    t = max(t, since)
     if slot > 0.0:
-        left = target * (1.0 - 1e-9) - state.progress[j]
+        left = target * (1.0 - 1e-9) - progress
         if left <= 0.0:
             return t
-        k = np.ceil((t + left / state.speed[j]) / slot)
+        k = np.ceil((t + left / speed) / slot)
         return float(max(k, np.floor(t / slot + 0.5) + 1.0) * slot)
-    return float(t + max(0.0, target - state.progress[j]) / state.speed[j])
+    return t + max(0.0, target - progress) / speed
 
 
 @jit
+def settle_job(progress: FloatArray, speed: FloatArray, since: FloatArray, j: int, t: float) -> None:
+    """Add the progress of job ``j`` since its last change of speed.
+
+    A ``since`` in the future means that the job waits for its node to wake up.
+    """
+    if t > since[j]:
+        progress[j] += speed[j] * (t - since[j])
+        since[j] = t
+
+
+@inlined
+def _new_due(state: State, j: int, t: float, slot: float) -> None:
+    """Work out anew when the running job ``j`` comes due."""
+    state.due[j] = due_time(
+        state.fixed_end[j], state.speed[j], state.target[j], state.progress[j], state.since[j], t, slot
+    )
+    _restore(state.heap, state.heap_at, state.due, state.counter[HEAP], j)
+
+
+@inlined
 def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: float) -> None:
     """Work out powers of node ``n``, and speeds and due times of the jobs on it, from ``t`` on."""
     node_type = view.node_type[n]
@@ -328,7 +340,7 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
     uniform = True
     gpu = first
     while gpu < last:
-        end = _run_end(sets, state, n, gpu, last)
+        end = _run_end(sets.size, state.gpu_set, state.resident, state.node_i[n, I_SPLIT], gpu, last)
         s = state.gpu_set[gpu]
         k = sets.size[s]
         run = end - gpu
@@ -348,26 +360,22 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
                 cpu += run * view.cpu[j]
                 if state.stamp[j] != stamp:
                     state.stamp[j] = stamp
-                    settle_job(state, j, t)
+                    settle_job(state.progress, state.speed, state.since, j, t)
                     cls = view.job_class[j]
-                    worst = member_sigma(sets, sets.sigma, s, cls)
+                    worst = member_sigma(sets.size, sets.members, sets.sigma, s, cls)
                     if view.offset[j + 1] - view.offset[j] != run:  # it has GPUs outside this run
                         before = s
                         for p in range(view.offset[j], view.offset[j + 1]):
                             s2 = state.gpu_set[state.job_gpu[p]]
                             if s2 != before:
                                 before = s2
-                                worst = max(worst, member_sigma(sets, sets.sigma, s2, cls))
+                                worst = max(worst, member_sigma(sets.size, sets.members, sets.sigma, s2, cls))
                     # The node type of a multi-node job is the same for all its nodes.
                     speed = 1.0 / (view.tau[j, node_type] * worst)
                     if speed != state.speed[j]:
                         state.speed[j] = speed
                         state.changes[j] += 1
-                    state.due[j] = _due(state, j, t, slot)
-                    at = state.heap_at[j]
-                    if at >= 0:
-                        _up(state, at)
-                        _down(state, state.heap_at[j])
+                    _new_due(state, j, t, slot)
         gpu = end
     size = last - first
     cpu = min(1.0, cpu / size)
@@ -394,7 +402,7 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
     state.node_i[n, I_MODELLED_POWER] = 0 if looked_up else 1
 
 
-@jit
+@inlined
 def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None:
     """Begin a busy period of node ``n``: count it, pay for its wake-up."""
     nf = state.node_f
@@ -416,7 +424,7 @@ def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None
     state.node_i[n, I_WAKE_OPEN] = 0 if (ready or wake <= 0.0) else 1
 
 
-@jit
+@inlined
 def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> int:
     """Start job ``j`` at ``t`` on the GPUs listed for it in ``state.job_gpu``.
 
@@ -489,7 +497,7 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
     if hot:
         state.counter[THRESHOLD] += 1
     state.due[j] = np.inf
-    _push(state, j)
+    _push(state.heap, state.heap_at, state.due, state.counter, j)
     node = -1
     for p in range(low, high):
         if view.gpu_node[state.job_gpu[p]] != node:
@@ -498,15 +506,15 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
     return OK
 
 
-@jit
+@inlined
 def remove(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -> None:
     """Take job ``j`` off its GPUs at ``t``; its progress is settled and kept."""
     cls = view.job_class[j]
     low, high = view.offset[j], view.offset[j + 1]
-    settle_job(state, j, t)
+    settle_job(state.progress, state.speed, state.since, j, t)
     state.speed[j] = 0.0
     state.running[j] = False
-    _pop(state, j)
+    _pop(state.heap, state.heap_at, state.due, state.counter, j)
     node = -1
     for p in range(low, high):
         gpu = state.job_gpu[p]
@@ -540,11 +548,8 @@ def remove(view: View, sets: Sets, state: State, j: int, t: float, slot: float) 
 def set_target(state: State, j: int, target: float, t: float, slot: float) -> None:
     """Have the running job ``j`` come due when its progress reaches ``target`` epochs."""
     state.target[j] = target
-    settle_job(state, j, t)
-    state.due[j] = _due(state, j, t, slot)
-    at = state.heap_at[j]
-    _up(state, at)
-    _down(state, state.heap_at[j])
+    settle_job(state.progress, state.speed, state.since, j, t)
+    _new_due(state, j, t, slot)
 
 
 # Rows of the table of outcomes by job, and entries of the summary, that `finish` fills.
@@ -615,10 +620,7 @@ def start_job(view: View, sets: Sets, state: State, j: int, now: float, begin: f
     if code == OK and begin > now:
         state.since[j] = begin
         state.began[j] = begin
-        state.due[j] = _due(state, j, now, slot)
-        at = state.heap_at[j]
-        _up(state, at)
-        _down(state, state.heap_at[j])
+        _new_due(state, j, now, slot)
     return code
 
 
