@@ -12,14 +12,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ._jit import jit
+from ._jit import inlined, jit
 from .physics import MISS_CLASS, MISS_SET, FloatArray, IntArray, Sets, State, View, child, member_sigma
 
 FOUND, NONE, MISSING, FULL = 1, 0, -1, -2
 """Return codes of `find_candidate` and `open_requests`."""
 
 
-@jit
+@inlined
 def _joinable(
     view: View,
     sets: Sets,
@@ -37,7 +37,7 @@ def _joinable(
     s = state.gpu_set[gpu]
     if sets.size[s] >= sets.members.shape[1]:
         return 0
-    c = child(sets, s, cls)
+    c = child(sets.hash_keys, sets.hash_values, sets.classes, s, cls)
     if c < 0:
         state.counter[MISS_SET] = s
         state.counter[MISS_CLASS] = cls
@@ -208,7 +208,9 @@ def predict(
                 local[state.job_gpu[p]] = state.gpu_set[state.job_gpu[p]]
     for p in range(g):
         gpu = new_gpus[p]
-        local[gpu] = child(sets, state.gpu_set[gpu], view.job_class[newcomer])
+        local[gpu] = child(
+            sets.hash_keys, sets.hash_values, sets.classes, state.gpu_set[gpu], view.job_class[newcomer]
+        )
     for i in range(m):
         j = comp[i]
         end[i] = -1.0

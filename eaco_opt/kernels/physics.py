@@ -125,14 +125,14 @@ class State(NamedTuple):
 
 
 @jit
-def child(sets: Sets, parent: int, cls: int) -> int:
+def child(hash_keys: IntArray, hash_values: IntArray, classes: int, parent: int, cls: int) -> int:
     """Return the set with one more member of a class, -1 if it was never met."""
-    key = parent * sets.classes + cls
-    mask = len(sets.hash_keys) - 1
+    key = parent * classes + cls
+    mask = len(hash_keys) - 1
     slot = ((key * 0x9E3779B1) & 0xFFFFFFFF) & mask
-    while sets.hash_keys[slot] >= 0:
-        if sets.hash_keys[slot] == key:
-            return int(sets.hash_values[slot])
+    while hash_keys[slot] >= 0:
+        if hash_keys[slot] == key:
+            return int(hash_values[slot])
         slot = (slot + 1) & mask
     return -1
 
@@ -440,7 +440,7 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
             before = s
             if sets.size[s] >= sets.members.shape[1]:
                 return TOO_WIDE
-            if child(sets, s, cls) < 0:
+            if child(sets.hash_keys, sets.hash_values, sets.classes, s, cls) < 0:
                 state.counter[MISS_SET] = s
                 state.counter[MISS_CLASS] = cls
                 return MISSING
@@ -474,7 +474,7 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
         same = old == before and gpu > view.first_gpu[node]
         if not same:
             before = old
-            s = child(sets, old, cls)
+            s = child(sets.hash_keys, sets.hash_values, sets.classes, old, cls)
         state.resident[gpu, sets.size[old]] = j
         state.gpu_set[gpu] = s
         if same:
