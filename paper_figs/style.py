@@ -59,13 +59,21 @@ _RC: dict[str, Any] = {
 }
 
 
+# Settings of windows and programs, which are no part of a look.
+_NO_LOOKS = (
+    "backend", "date.epoch", "docstring", "figure.max_open_warning", "figure.raise_window", "interactive",
+    "keymap", "macosx", "savefig.directory", "tk.", "toolbar", "webagg",
+)  # fmt: skip
+
+
 @contextmanager
 def context() -> Iterator[None]:
     """Draw with matplotlib's defaults and this look, whatever the user's own settings; they are put back."""
     import matplotlib
-    from matplotlib.style.core import STYLE_BLACKLIST
 
-    look: dict[Any, Any] = {k: v for k, v in matplotlib.rcParamsDefault.items() if k not in STYLE_BLACKLIST}
+    look: dict[Any, Any] = {
+        k: v for k, v in matplotlib.rcParamsDefault.items() if not k.startswith(_NO_LOOKS)
+    }
     look.update(_RC)
     with matplotlib.rc_context(look):
         yield

@@ -59,7 +59,7 @@ def simulate_command(
     screen.document({"rows": rows, "notes": notes})
     growth = [r for r in rows if r["run"] == "growth"]
     keys = ("policy", "jobs", "wall_s", "jobs_per_s", "growth_to_linear", "peak_rss_mib")
-    heads = ("policy", "jobs", "wall [s]", "jobs per s", "growth / linear", "peak RSS [MiB]")
+    heads = ("policy", "jobs", "wall [s]", "jobs per s", "CPU growth / linear", "peak RSS [MiB]")
     if growth:
         title = f"{growth[-1]['instance']}: {growth[0]['nodes']} nodes, {growth[0]['gpus']} GPUs"
         screen.table(heads, [[_text(r[k]) for k in keys] for r in growth], title=title)
