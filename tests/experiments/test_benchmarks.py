@@ -15,6 +15,7 @@ from eaco_opt.physics import evaluate
 from experiments import bench_worker, benchmarks
 from experiments.benchmarks import (
     COLUMNS,
+    PAIRABLE,
     Case,
     cases,
     data_folder,
