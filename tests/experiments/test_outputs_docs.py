@@ -1,0 +1,60 @@
+"""The data dictionary docs/outputs.md names every column that is written, and none that is not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments.benchmarks import COLUMNS
+from experiments.commands.solve import KEYS
+from experiments.compare import RELATIVE
+from experiments.describe import WORKLOAD_COLUMNS
+from experiments.tables import ACTIVE_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, ROW_COLUMNS, SEGMENT_COLUMNS
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "outputs.md").read_text(encoding="utf-8")
+
+
+def columns_after(words: str) -> list[str]:
+    """Return the names in the first column of the first table after some words."""
+    assert PAGE.count(words) >= 1, f"docs/outputs.md has no {words!r}"
+    lines = PAGE[PAGE.index(words) :].splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith("|---"))
+    names: list[str] = []
+    for line in lines[start + 1 :]:
+        if not line.startswith("|"):
+            break
+        names += re.findall(r"`([^`]+)`", line.split("|")[1])
+    return names
+
+
+@pytest.mark.parametrize(
+    ("words", "columns"),
+    [
+        ("`jobs.csv`:", JOB_COLUMNS),
+        ("`segments.csv`:", SEGMENT_COLUMNS),
+        ("`active_nodes.csv`:", ACTIVE_COLUMNS),
+        ("`nodes.csv`:", NODE_COLUMNS),
+        ("`workload.csv`:", WORKLOAD_COLUMNS),
+        ("`bench simulate`:", COLUMNS["simulate"]),
+        ("`bench evaluate`:", COLUMNS["evaluate"]),
+    ],
+)
+def test_tables_are_listed_in_order(words: str, columns: tuple[str, ...]) -> None:
+    """The dictionary of a table has exactly its columns, in their order."""
+    assert columns_after(words) == list(columns)
+
+
+def test_rows_are_listed_in_order() -> None:
+    """`rows.csv` has the listed columns, then percentages for those marked with a percent sign."""
+    listed = columns_after("### A row")
+    assert [c for c in ROW_COLUMNS if not c.startswith("relative_")] == listed
+    marked = re.findall(r"^\| `([a-z_]+)` % \|", PAGE, flags=re.MULTILINE)
+    assert [f"relative_{m}_percent" for m in marked] == [c for c in ROW_COLUMNS if c.startswith("relative_")]
+    assert marked == list(RELATIVE)
+
+
+def test_keys_of_solve_are_listed() -> None:
+    """Every key that a document of `solve` always has stands in its table."""
+    assert set(KEYS) <= set(columns_after("## solve"))
