@@ -115,6 +115,7 @@ def _segment_rows(comparison: Comparison) -> Iterable[Sequence[Any]]:
     instance = comparison.instance
     origin = instance.arrays().origin_s
     jobs = {job.name: job for job in instance.jobs}
+    kind = {profile.name: profile.kind for profile in instance.profiles}
     for row in comparison.rows:
         if row.result.schedule is None:
             continue
@@ -123,7 +124,7 @@ def _segment_rows(comparison: Comparison) -> Iterable[Sequence[Any]]:
                 yield (
                     row.method,
                     s.job,
-                    jobs[s.job].profile,
+                    kind[jobs[s.job].profile],
                     jobs[s.job].gpus,
                     (s.start_s - origin) / 3600.0,
                     (s.end_s - origin) / 3600.0,
@@ -169,7 +170,7 @@ def _put_instance(instance: Instance, force: bool, path: Path) -> None:
     write_instance(path, instance, force=force)
 
 
-SEGMENT_COLUMNS = ("method", "job", "profile", "job_gpus", "start_h", "end_h", "node", "gpus")
+SEGMENT_COLUMNS = ("method", "job", "kind", "job_gpus", "start_h", "end_h", "node", "gpus")
 JOB_COLUMNS = (
     "method", "job", "profile", "gpus", "epochs", "release_h", "deadline_h", "start_h", "end_h", "jct_h",
     "wait_h",

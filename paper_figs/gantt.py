@@ -20,8 +20,8 @@ MOST_BLOCKS = 1200
 """The time shown ends where a panel would hold more blocks than this."""
 
 MOST_PANELS = 6
-MOST_PROFILES = len(COLOURS)
-OTHER = "other profiles"
+MOST_KINDS = len(COLOURS)
+OTHER = "other kinds"
 
 _WIDTH_IN = 7.0
 _AXES_IN = 5.9
@@ -117,9 +117,9 @@ class _Tables:
         self.cut_gpus = bool(table) and table[0][1] > MOST_GPUS
         position = {name: i for i, (name, _) in enumerate(self.nodes)}
         path = folder / "segments.csv"
-        rows = read_table(path, ("method", "job", "profile", "start_h", "end_h", "node", "gpus"))
+        rows = read_table(path, ("method", "job", "kind", "start_h", "end_h", "node", "gpus"))
         self.methods = in_order([row["method"] for row in rows])
-        self.profile = {row["job"]: row["profile"] for row in rows}
+        self.kind = {row["job"]: row["kind"] for row in rows}
         self.end_h = max((number(path, row, "end_h") for row in rows), default=1.0)
         self.blocks: dict[str, list[Block]] = {}
         for method in self.methods[:MOST_PANELS]:
@@ -174,7 +174,7 @@ def _pieces(
 def draw(folder: Path) -> Drawing:
     """Who runs where and when, by GPU, with shared GPUs split among the jobs on them.
 
-    Reads ``segments.csv`` and ``nodes.csv`` of a comparison. Colour and hatch tell the profile. Of large
+    Reads ``segments.csv`` and ``nodes.csv`` of a comparison. Colour and hatch tell the kind of job. Of large
     clusters the first nodes are shown, of long runs the first hours, and the title says which.
     """
     from matplotlib.collections import PolyCollection
@@ -186,9 +186,9 @@ def draw(folder: Path) -> Drawing:
         base.append(base[-1] + gpus)
     rows = base[-1]
     panels = list(tables.blocks)
-    counts = Counter(tables.profile.values())
+    counts = Counter(tables.kind.values())
     order = sorted(counts, key=lambda p: (-counts[p], p))
-    named = order if len(order) <= MOST_PROFILES else order[: MOST_PROFILES - 1]
+    named = order if len(order) <= MOST_KINDS else order[: MOST_KINDS - 1]
     looks = {p: i for i, p in enumerate(sorted(named))}
     row_in = min(0.07, max(0.035, 1.6 / max(1, rows)))
     panel_in = max(0.55, rows * row_in)
@@ -200,7 +200,7 @@ def draw(folder: Path) -> Drawing:
         best: dict[str, tuple[float, float, float, float, float]] = {}
         for block, job, bottom, height, end in _pieces(tables.blocks[method], base, tables.shown_h):
             start = block.start_h
-            look = looks.get(tables.profile[job], MOST_PROFILES - 1)
+            look = looks.get(tables.kind[job], MOST_KINDS - 1)
             shapes.setdefault(look, []).append(
                 [(start, bottom), (end, bottom), (end, bottom + height), (start, bottom + height)]
             )
@@ -222,7 +222,7 @@ def draw(folder: Path) -> Drawing:
                     start,
                     end,
                     job,
-                    tables.profile[job],
+                    tables.kind[job],
                     block.jobs.index(job),
                     len(block.jobs),
                 )
@@ -267,12 +267,12 @@ def draw(folder: Path) -> Drawing:
             hatch=HATCHES[look],
             edgecolor="black",
             linewidth=0.4,
-            label=short(profile, 26),
+            label=short(kind, 26),
         )
-        for profile, look in looks.items()
+        for kind, look in looks.items()
     ]
     if len(order) > len(named):
-        last = MOST_PROFILES - 1
+        last = MOST_KINDS - 1
         handles.append(
             Patch(facecolor=COLOURS[last], hatch=HATCHES[last], edgecolor="black", linewidth=0.4, label=OTHER)
         )
@@ -297,7 +297,7 @@ def draw(folder: Path) -> Drawing:
             "start_h",
             "end_h",
             "job",
-            "profile",
+            "kind",
             "place",
             "sharing",
         ),

@@ -20,6 +20,8 @@ def draw(folder: Path) -> Drawing:
 
     Reads ``workload.csv`` (one row a job: release_h, gpus, exclusive_h) and ``nodes.csv``.
     """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     path = folder / "workload.csv"
     table = read_table(path, ("release_h", "gpus", "exclusive_h"))
     nodes = folder / "nodes.csv"
@@ -37,11 +39,9 @@ def draw(folder: Path) -> Drawing:
     top = figure.add_subplot(grid[0, :])
     top.stairs(mean, edges, fill=True, color=COLOURS[0], alpha=0.85)
     top.axhline(cluster, color="black", linewidth=0.9, linestyle=(0, (4, 2)))
-    top.text(
-        1.0, cluster, f"cluster: {cluster} GPU{'s' if cluster != 1 else ''} ",
-        transform=top.get_yaxis_transform(),
-        ha="right", va="bottom",
-    )  # fmt: skip
+    label = f"cluster: {cluster} GPU{'s' if cluster != 1 else ''}"
+    box = {"boxstyle": "square,pad=0.2", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
+    top.text(0.995, cluster, label, transform=top.get_yaxis_transform(), ha="right", va="center", bbox=box)
     top.set_xlim(0.0, end_h)
     top.set_ylim(0.0, max(cluster * 1.15, float(mean.max(initial=0.0)) * 1.05))
     top.set_title("GPUs in use if each job ran alone from its release")
@@ -51,6 +51,18 @@ def draw(folder: Path) -> Drawing:
     left = figure.add_subplot(grid[1, 0])
     sizes, counts = np.unique(gpus.astype(np.int64), return_counts=True)
     left.bar(range(len(sizes)), counts, color=COLOURS[2], edgecolor="black", linewidth=0.6, hatch=HATCHES[1])
+    if len(sizes) <= 12:
+        for i, count in enumerate(counts.tolist()):
+            left.annotate(
+                str(count),
+                (i, count),
+                (0, 1.5),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize=6.5,
+            )
+    left.margins(y=0.1)
     every = max(1, -(-len(sizes) // 12))
     left.set_xticks(range(0, len(sizes), every), [str(k) for k in sizes[::every]])
     left.set_xlabel("GPUs of a job")
@@ -65,6 +77,11 @@ def draw(folder: Path) -> Drawing:
     )
     if len(bins) > 1 and bins[0] > 0.0:
         right.set_xscale("log")
+        # The usual labels of a logarithmic axis are formulas, which names in figures must not be.
+        if bins[-1] < 50.0 * bins[0]:
+            right.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        right.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+        right.xaxis.set_minor_formatter(NullFormatter())
     right.set_xlabel("exclusive running time of a job [h]")
     right.set_ylabel("jobs")
     right.grid(axis="y")

@@ -42,7 +42,7 @@ def write_tables(folder: Path, *, nodes: int = 2, jobs: int = 0) -> None:
         "$x_1$ [b] a name that is far too long for any figure,12,2",
     )
     write(folder / "nodes.csv", "node,node_type,gpus", *(f"n{i},box,8" for i in range(nodes)))
-    segments = ["method,job,profile,job_gpus,start_h,end_h,node,gpus"]
+    segments = ["method,job,kind,job_gpus,start_h,end_h,node,gpus"]
     active = ["method,time_h,active_nodes"]
     for method in ("fifo", "mine"):
         segments += [
@@ -247,6 +247,12 @@ def test_dollar_signs_are_no_formulas(drawn: Path) -> None:
     """A name in dollar signs is drawn as it is written: the PDF shows the signs."""
     text = pdf_texts(drawn / "figures" / "energy_runtime.pdf")
     assert "$x_1$" in "".join(re.findall(r"\(((?:[^()\\]|\\.)*)\)", text))
+
+
+def test_no_figure_draws_formulas(drawn: Path) -> None:
+    """Ticks of logarithmic axes, too, are numbers: no text holds markup of formulas."""
+    for name in FIGURES:
+        assert "mathdefault" not in pdf_texts(drawn / "figures" / f"{name}.pdf"), name
 
 
 # Pieces -------------------------------------------------------------------------------------------
