@@ -26,17 +26,19 @@ A policy is any object with the attributes and the two methods of :class:`Policy
 from __future__ import annotations
 
 import math
+import numbers
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heappop, heappush
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _validate as v
 from .arrays import ArrayView, time_tolerance_s
 from .errors import EacoError, ImpossibleJobsError
 from .evaluation import Evaluation
@@ -78,7 +80,10 @@ class Start(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Take a running job off its GPUs; it keeps its progress and may be started again."""
+    """Take a running job off its GPUs; it keeps its progress and may be started again.
+
+    A job that still waits for a node to wake up cannot be stopped.
+    """
 
     job: int
 
@@ -184,6 +189,7 @@ class World:
         self.waiting: dict[int, None] = {}
         self.demand = 0
         self._wake: list[float] = [float(a.type_values[t, 7]) for t in self.node_types]
+        self._wakes = any(wake > 0.0 for wake in self._wake)
         self._count: list[int] = [0] * len(self.gpu_node)
         self._gpus: list[int] = a.gpus.tolist()
         self._offset: list[int] = a.gpu_offset.tolist()
@@ -346,27 +352,54 @@ class World:
         """Return when a job placed now on these nodes could run: at once, or when they are awake."""
         begin = self.now_s
         for node in nodes:
-            wake = self._wake[node]
-            if wake <= 0.0:
-                continue
-            if self.jobs_on[node]:
-                begin = max(begin, self.ready_s[node])
-            elif (
-                self.now_s - self.emptied_s[node] > time_tolerance_s(self.now_s) or self.emptied_s[node] < 0.0
-            ):
-                begin = max(begin, self.now_s + wake)
-        if self.slot_s and begin > self.now_s:
-            begin = math.ceil(begin / self.slot_s - 1e-9) * self.slot_s
-        return begin
+            begin = max(begin, self._awake_s(node))
+        return self._boundary_s(begin) if begin > self.now_s else begin
+
+    def start_s(self, job: int, gpus: Sequence[int]) -> float:
+        """Return when a job placed now on these GPUs would run; infinity where it cannot be placed.
+
+        It cannot where it would share GPUs with a running job while it waits for a node to wake up.
+        """
+        begin = self.now_s
+        if not self._wakes:
+            return begin
+        residents = dict.fromkeys(r for g in gpus for r in self.residents(g))
+        began = [float(self.state.began[r]) for r in residents]
+        nodes = sorted({self.gpu_node[g] for g in gpus})
+        begin = max([self.begin_s(nodes), *began])
+        if begin <= self.now_s:
+            return begin
+        if len(nodes) > 1:
+            # A node that is awake now may fall asleep meanwhile. Then some job that begins on it must have
+            # left it the time to wake up: one that waits there already, or this one.
+            waited = {self.gpu_node[g] for r in residents for g in self.gpus_of[r]}
+            wake = [self._wake[n] for n in nodes if n not in waited and self._awake_s(n) <= self.now_s]
+            if wake:
+                begin = max(begin, self._boundary_s(float(self.arrays.release_s[job]) + max(wake)))
+        return begin if all(b >= begin for b in began) else math.inf
+
+    def _awake_s(self, node: int) -> float:
+        """Return when a node is awake if a job is placed on it now."""
+        wake = self._wake[node]
+        if wake <= 0.0:
+            return self.now_s
+        if self.jobs_on[node] and self.ready_s[node] <= self.now_s:
+            return self.now_s
+        if 0.0 <= self.now_s - self.emptied_s[node] <= time_tolerance_s(self.now_s):
+            return self.now_s
+        return self.ready_s[node] if self.jobs_on[node] else self.now_s + wake
+
+    def _boundary_s(self, t: float) -> float:
+        """Return the first slot boundary at or after a time; the time itself in continuous time."""
+        return boundary_s(t, self.slot_s) if self.slot_s else t
 
     def _start(self, job: int, gpus: tuple[int, ...]) -> float:
         nodes = sorted({self.gpu_node[g] for g in gpus})
-        begin = self.begin_s(nodes)
-        if begin > self.now_s and len(nodes) > 1 and any(self._count[g] for g in gpus):
+        begin = self.start_s(job, gpus)
+        if begin == math.inf:
             raise PolicyError(
-                f"job {self.instance.jobs[job].name!r}: a start that shares GPUs and wakes nodes at "
-                "once is not supported; "
-                "place it on awake nodes, or on free GPUs"
+                f"job {self.instance.jobs[job].name!r} is to share GPUs with running jobs and to wait for a "
+                "node to wake up, both at once; place it on awake nodes, or on free GPUs"
             )
         low = self._offset[job]
         self.state.job_gpu[low : low + len(gpus)] = gpus
@@ -380,8 +413,7 @@ class World:
                 f"job {self.instance.jobs[job].name!r}: more than 8 jobs on a GPU are not supported"
             )
         for node in nodes:
-            if not self.jobs_on[node]:
-                self.ready_s[node] = begin
+            self.ready_s[node] = min(self.ready_s[node], begin) if self.jobs_on[node] else begin
             self.jobs_on[node] += 1
         for gpu in gpus:
             if not self._count[gpu]:
@@ -403,8 +435,19 @@ class World:
             if node != before:
                 before = node
                 self.jobs_on[node] -= 1
-                if not self.jobs_on[node]:
-                    self.emptied_s[node] = t
+                if self._wake[node] > 0.0:
+                    self._left(node, job, t)
+
+    def _left(self, node: int, job: int, t: float) -> None:
+        """Note since when a node that a job has left hosts no running job, and when the next will run."""
+        began = self.state.began
+        ran = float(began[job]) < t
+        if self.jobs_on[node]:
+            span = range(self.first_gpu[node], self.first_gpu[node + 1])
+            self.ready_s[node] = min(float(began[r]) for g in span for r in self.residents(g))
+            ran = ran and self.ready_s[node] > t
+        if ran:
+            self.emptied_s[node] = t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -476,6 +519,11 @@ class Simulation:
     runtime_s: float
 
 
+def boundary_s(t: float, slot_s: float) -> float:
+    """Return the first boundary of slots at or after a time [s], half the time tolerance allowed."""
+    return math.ceil((t - 0.5e-6 - 1e-15 * t) / slot_s) * slot_s
+
+
 def active_curve(instance: Instance, schedule: Schedule) -> ActiveCurve:
     """Return the active-node curve of a schedule."""
     spans: dict[int, list[tuple[float, float]]] = {}
@@ -536,23 +584,38 @@ def simulate(
         Some jobs can run nowhere. Jobs with hopeless deadlines are run best-effort.
     PolicyError
         The policy misbehaved; the text says how.
+    DomainError
+        ``rng`` or ``grid_s`` is unusable.
     """
     began = time.perf_counter()
-    generator = np.random.default_rng(rng) if isinstance(rng, int) else rng
+    generator = _generator(rng)
+    schedule_class = _check_policy(policy)
+    if grid_s is not None:
+        grid_s = v.real("simulate", "grid_s", grid_s, above=0.0)
     hopeless = impossible_jobs(instance)
     fatal = [(job.job, job.reason) for job in hopeless if not job.deadline_only]
     if fatal:
         raise ImpossibleJobsError(fatal)
     if grid_s is not None and history is not None:
         raise PolicyError("simulate: on a grid the history is the truth; leave history out")
-    run = _Run(instance, policy, generator, grid_s, history or instance.truth, progress)
-    run.loop()
+    served = instance
+    rejected: list[str] = []
+    while True:
+        run = _Run(served, policy, generator, grid_s, history or instance.truth, progress)
+        run.loop()
+        rejected += run.rejected
+        before = served.arrays().origin_s
+        if run.rejected:
+            served = served.without(run.rejected)
+        shift = served.arrays().origin_s - before
+        if not grid_s or abs(shift - round(shift / grid_s) * grid_s) <= 0.5e-6:
+            break
+        # Without the rejected jobs the slots begin at another time (docs/model.md section 5): run anew.
     schedule = Schedule(
         segments=tuple(run.segments),
-        schedule_class=ScheduleClass.STATIC if run.world.static else ScheduleClass(policy.schedule_class),
+        schedule_class=ScheduleClass.STATIC if run.world.static else schedule_class,
         method=policy.name,
     )
-    served = instance.without(run.rejected) if run.rejected else instance
     evaluation = evaluate(served, schedule, grid_s=grid_s)
     if evaluation.physical_violations:
         raise PolicyError(f"policy {policy.name!r} broke a physical rule: {evaluation.problems[0]}")
@@ -564,13 +627,41 @@ def simulate(
             kind=tuple(run.log_kind),
             job=np.array(run.log_job, dtype=np.int64),
         ),
-        active=active_curve(instance, schedule),
+        active=active_curve(served, schedule),
         instance=served,
         counters=dict(getattr(policy, "counters", {})),
         best_effort=tuple(job.job for job in hopeless),
-        rejected=tuple(run.rejected),
+        rejected=tuple(rejected),
         runtime_s=time.perf_counter() - began,
     )
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    if isinstance(rng, np.random.Generator):
+        return rng
+    return np.random.default_rng(v.integer("simulate", "rng (a seed or a numpy Generator)", rng, 0))
+
+
+def _check_policy(policy: Any) -> ScheduleClass:
+    """Return the policy's class of schedule; refuse an object that is no policy before anything runs."""
+    if not isinstance(getattr(policy, "name", None), str):
+        raise PolicyError(
+            f"policy {policy!r} has no name; a policy has a name (str), a schedule_class, begin and decide"
+        )
+    for method in ("begin", "decide"):
+        if isinstance(policy, type) or not callable(getattr(policy, method, None)):
+            raise PolicyError(
+                f"policy {policy.name!r} has no method {method}; give an object with begin(world, rng) and "
+                "decide(world, events), not a class"
+            )
+    try:
+        return ScheduleClass(policy.schedule_class)
+    except (AttributeError, ValueError):
+        known = ", ".join(c.value for c in ScheduleClass)
+        raise PolicyError(
+            f"policy {policy.name!r}: schedule_class must be one of {known}, got "
+            f"{getattr(policy, 'schedule_class', None)!r}"
+        ) from None
 
 
 class _Run:
@@ -609,7 +700,7 @@ class _Run:
         slot = world.slot_s
         release = arrays.release_s.copy()
         if slot:
-            release = np.ceil(release / slot - 1e-9) * slot
+            release = np.array([boundary_s(t, slot) for t in release.tolist()])
         order = np.lexsort((np.arange(n), release)).tolist()
         when = release.tolist()
         gpus = arrays.gpus.tolist()
@@ -651,7 +742,13 @@ class _Run:
                 events.append(Event(EventKind.TIMER, -1))
                 self._log(t, "timer", -1)
             world.now_s = t
-            for action in self.policy.decide(world, events):
+            answer = self.policy.decide(world, events)
+            if not isinstance(answer, Iterable):
+                raise PolicyError(
+                    f"policy {self.policy.name!r}: decide returned {answer!r}; expected actions, in a "
+                    "list or yielded one by one"
+                )
+            for action in answer:
                 self._carry_out(action)
             asked += 1
             if self.progress is not None and asked % 2048 == 0:
@@ -669,7 +766,8 @@ class _Run:
         if state.target[j] < self._final[j]:
             target = float(state.target[j])
             self._k.set_target(state, j, target, t, self.world.slot_s)
-            state.progress[j] = target  # exactly at the milestone, without rounding
+            if not self.world.slot_s or state.progress[j] < target:
+                state.progress[j] = target  # exactly at the milestone, without rounding
             self._k.set_target(state, j, self._final[j], t, self.world.slot_s)
             self._log(t, "milestone", j)
             return Event(EventKind.MILESTONE, j)
@@ -704,7 +802,7 @@ class _Run:
                 raise PolicyError(
                     f"policy {self.policy.name!r} starts job {self._names[j]!r}, which is not waiting"
                 )
-            gpus = tuple(int(g) for g in action.gpus)
+            gpus = self._numbers(j, action.gpus)
             self._check_gang(j, gpus)
             begin = world._start(j, gpus)
             self._log(begin, "start", j)
@@ -714,12 +812,18 @@ class _Run:
                 raise PolicyError(
                     f"policy {self.policy.name!r} stops job {self._names[j]!r} in a run of class static"
                 )
+            if world.state.began[j] > t:
+                raise PolicyError(
+                    f"policy {self.policy.name!r} stops job {self._names[j]!r}, which waits for a node to "
+                    f"wake up until {float(world.state.began[j])!r} s; stop it when it runs"
+                )
             self._k.set_target(world.state, j, self._final[j], t, world.slot_s)
             self._end(j, t, "stop")
             world.waiting[j] = None
         elif isinstance(action, Watch):
             j = self._running(action.job, "watches")
-            target = float(action.epochs)
+            owner = f"policy {self.policy.name!r}"
+            target = v.real(owner, "epochs to watch for", action.epochs, infinite=True)
             if target < self._final[j]:
                 if target <= world.progress_epochs(j):
                     raise PolicyError(
@@ -728,14 +832,13 @@ class _Run:
                     )
                 self._k.set_target(world.state, j, target, t, world.slot_s)
         elif isinstance(action, Timer):
-            if not (math.isfinite(action.time_s) and action.time_s > t):
+            at = v.real(f"policy {self.policy.name!r}", "time of a timer", action.time_s)
+            if not at > t:
                 raise PolicyError(
-                    f"policy {self.policy.name!r} sets a timer for {action.time_s!r} s, which is not ahead "
-                    f"of {t!r} s"
+                    f"policy {self.policy.name!r} sets a timer for {at!r} s, which is not ahead of {t!r} s"
                 )
-            at = float(action.time_s)
             if world.slot_s:
-                at = math.ceil(at / world.slot_s - 1e-9) * world.slot_s
+                at = max(boundary_s(at, world.slot_s), boundary_s(t + world.slot_s, world.slot_s))
             heappush(self._timers, at)
         elif isinstance(action, Reject):
             j = self._job(action.job)
@@ -755,20 +858,30 @@ class _Run:
                 "or Reject"
             )
 
-    def _job(self, job: int) -> int:
-        if not 0 <= job < len(self._names):
-            raise PolicyError(
-                f"policy {self.policy.name!r} names job number {job!r}; there are {len(self._names)} jobs"
-            )
-        return int(job)
+    def _job(self, job: Any) -> int:
+        if isinstance(job, numbers.Integral) and 0 <= int(job) < len(self._names):
+            return int(job)
+        raise PolicyError(
+            f"policy {self.policy.name!r} names job number {job!r}; there are {len(self._names)} jobs, "
+            "numbered from 0"
+        )
 
-    def _running(self, job: int, verb: str) -> int:
+    def _running(self, job: Any, verb: str) -> int:
         j = self._job(job)
         if j not in self.world.gpus_of:
             raise PolicyError(
                 f"policy {self.policy.name!r} {verb} job {self._names[j]!r}, which does not run"
             )
         return j
+
+    def _numbers(self, j: int, gpus: Any) -> tuple[int, ...]:
+        listed = tuple(gpus) if isinstance(gpus, Iterable) else ()
+        if not all(isinstance(k, numbers.Integral) for k in listed) or not listed:
+            raise PolicyError(
+                f"policy {self.policy.name!r} starts job {self._names[j]!r} on GPUs {gpus!r}; expected "
+                f"{self.world._gpus[j]} GPU numbers"
+            )
+        return tuple(int(k) for k in listed)
 
     def _check_gang(self, j: int, gpus: tuple[int, ...]) -> None:
         world = self.world
@@ -785,8 +898,23 @@ class _Run:
                     f"policy {self.policy.name!r} starts job {self._names[j]!r} on GPUs {gpus!r}; list "
                     "them once each, ascending"
                 )
+        if not _is_gang(world, gpus):
+            raise PolicyError(
+                f"policy {self.policy.name!r} starts job {self._names[j]!r} on GPUs {gpus!r}; its {g} GPU(s) "
+                "must lie on one node, or on whole nodes of one type plus a rest on one more"
+            )
         if not all(world._types_ok[j, world.node_types[world.gpu_node[k]]] for k in gpus):
             raise PolicyError(
                 f"policy {self.policy.name!r} starts job {self._names[j]!r} on a GPU type for which "
                 "its profile has no epoch time"
             )
+
+
+def _is_gang(world: World, gpus: tuple[int, ...]) -> bool:
+    """Tell whether ascending GPU numbers are a gang (docs/model.md section 1.3)."""
+    parts = [(node, len(list(held))) for node, held in groupby(gpus, key=lambda k: world.gpu_node[k])]
+    size = world.node_gpus[parts[0][0]]
+    if len({world.node_types[node] for node, _ in parts}) > 1:
+        return False
+    whole, rest = divmod(len(gpus), size)
+    return sorted(count for _, count in parts) == ([rest] if rest else []) + [size] * whole

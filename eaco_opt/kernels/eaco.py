@@ -398,16 +398,8 @@ def find_candidate(
         cand_node[best] = -1
         begin = now
         if wakes:
-            shares = False
-            for p in range(g):
-                begin = max(begin, ready[view.gpu_node[cand_gpu[best, p]]])
-                if sets.size[state.gpu_set[cand_gpu[best, p]]] > 0:
-                    shares = True
-            if (
-                shares
-                and begin > now
-                and view.gpu_node[cand_gpu[best, 0]] != view.gpu_node[cand_gpu[best, g - 1]]
-            ):
+            begin = _begins(view, sets, state, ready, job, cand_gpu[best], g, now, slot)
+            if np.isinf(begin):
                 continue
         for p in range(g):
             chosen[p] = cand_gpu[best, p]
@@ -418,6 +410,62 @@ def find_candidate(
                 return FOUND
             skip -= 1
     return NONE
+
+
+@jit
+def _begins(
+    view: View,
+    sets: Sets,
+    state: State,
+    ready: FloatArray,
+    job: int,
+    gpus: IntArray,
+    g: int,
+    now: float,
+    slot: float,
+) -> float:
+    """Return when a job placed now on some GPUs would run: `World.start_s`, compiled.
+
+    ``ready[n]`` is the time at which node n can run a job that is placed on it now.
+    """
+    begin = now
+    for p in range(g):
+        begin = max(begin, ready[view.gpu_node[gpus[p]]])
+        for i in range(sets.size[state.gpu_set[gpus[p]]]):
+            begin = max(begin, state.began[state.resident[gpus[p], i]])
+    if begin <= now:
+        return begin
+    if view.gpu_node[gpus[0]] != view.gpu_node[gpus[g - 1]]:
+        wake = 0.0
+        for p in range(g):
+            n = view.gpu_node[gpus[p]]
+            if ready[n] > now:
+                continue
+            waited = False
+            for q in range(g):
+                for i in range(sets.size[state.gpu_set[gpus[q]]]):
+                    j = state.resident[gpus[q], i]
+                    for k in range(view.offset[j], view.offset[j + 1]):
+                        if view.gpu_node[state.job_gpu[k]] == n:
+                            waited = True
+            if not waited:
+                wake = max(wake, view.types[view.node_type[n], 7])
+        if wake > 0.0:
+            awake = view.release[job] + wake
+            if slot > 0.0:
+                awake = np.ceil((awake - 0.5e-6 - 1e-15 * awake) / slot) * slot
+            begin = max(begin, awake)
+    for p in range(g):
+        for i in range(sets.size[state.gpu_set[gpus[p]]]):
+            if state.began[state.resident[gpus[p], i]] < begin:
+                return np.inf
+    return begin
+
+
+@jit
+def _rounded(load: float) -> float:
+    """Return a load in units of 1e-12, so that sums in another order tie where their decimals do."""
+    return float(np.floor(load * 1e12 + 0.5))
 
 
 @jit
@@ -464,7 +512,7 @@ def _splits(
         best = -1
         for gpu in range(first, last):
             if group[2, gpu - first] == 0 and (
-                best < 0 or sets.load[state.gpu_set[gpu]] > sets.load[state.gpu_set[best]]
+                best < 0 or _rounded(sets.load[state.gpu_set[gpu]]) > _rounded(sets.load[state.gpu_set[best]])
             ):
                 best = gpu
         if best < 0:
@@ -509,7 +557,7 @@ def _splits(
                 cand_gpu[n_cand, b + 1] = cand_gpu[n_cand, b]
                 b -= 1
             cand_gpu[n_cand, b + 1] = x
-        cand_load[n_cand] = load / g
+        cand_load[n_cand] = _rounded(load / g)
         cand_node[n_cand] = n
         n_cand += 1
         made += 1
@@ -576,7 +624,7 @@ def _spreads(
                 other_load = 0.0
                 for gpu in range(view.first_gpu[other], view.first_gpu[other + 1]):
                     other_load += sets.load[state.gpu_set[gpu]]
-                if other_load >= load:
+                if _rounded(other_load) >= _rounded(load):
                     break
                 take[at] = other
                 at -= 1
@@ -605,7 +653,7 @@ def _spreads(
                 if used:
                     continue
                 total = _highest(view, sets, state, sigma, observed, u_limit, existing, cls, n, rest, group)
-                if total > best_load:
+                if best < 0 or _rounded(total) > _rounded(best_load):
                     best, best_load = n, total
             if best < 0:
                 continue
@@ -621,7 +669,7 @@ def _spreads(
                 cand_gpu[n_cand, b + 1] = cand_gpu[n_cand, b]
                 b -= 1
             cand_gpu[n_cand, b + 1] = x
-        cand_load[n_cand] = load / g
+        cand_load[n_cand] = _rounded(load / g)
         cand_node[n_cand] = take[i]
         n_cand += 1
     return n_cand
@@ -652,7 +700,10 @@ def _highest(
             if (
                 group[2, gpu - first] == 0
                 and _joinable(view, sets, state, sigma, observed, gpu, cls, u_limit, existing) == 1
-                and (best < 0 or sets.load[state.gpu_set[gpu]] > sets.load[state.gpu_set[best]])
+                and (
+                    best < 0
+                    or _rounded(sets.load[state.gpu_set[gpu]]) > _rounded(sets.load[state.gpu_set[best]])
+                )
             ):
                 best = gpu
         group[2, best - first] = 1

@@ -19,7 +19,7 @@ from .. import _validate as v
 from ..limits import AdmissionRule
 from ..schedule import ScheduleClass
 from ..sets import LIMIT_TOLERANCE
-from ..simulator import Action, Event, EventKind, Reject, Start, Stop, Watch, World
+from ..simulator import Action, Event, EventKind, Reject, Start, Stop, Watch, World, boundary_s
 from . import choice
 from .queue import Line
 
@@ -41,11 +41,15 @@ class _Observation:
 
 @dataclass(slots=True)
 class _Request:
-    """Waiting jobs that differ only in length and deadline, in order of the line."""
+    """Waiting jobs that differ only in length and deadline, in order of the line.
+
+    ``spans`` tells whether they may need several nodes.
+    """
 
     number: int
     job_class: int
     gpus: int
+    spans: bool
     line: Line
 
 
@@ -116,8 +120,10 @@ class Eaco:
         self._wake_s: list[float] = a.type_values[:, 7].tolist()
         self._fits: dict[Any, list[int]] = {}
         self._requests: dict[tuple[int, int, tuple[bool, ...]], _Request] = {}
+        self._by_number: list[_Request] = []
         self._request_of: list[_Request | None] = [None] * jobs
         self._n_waiting = 0
+        self._look = False
         self._class_count = max(1, len(a.sets.classes))
         self._seen: NDArray[np.int64] = np.zeros((self._class_count, nodes), dtype=np.int64)
         self._room: NDArray[np.int64] = np.zeros((self._class_count, nodes), dtype=np.int64)
@@ -149,14 +155,20 @@ class Eaco:
     # Events ------------------------------------------------------------------------------
 
     def decide(self, world: World, events: Sequence[Event]) -> Iterator[Action]:
-        """Note what happened, end observations that are due, then try the waiting jobs in order."""
+        """Note what happened; end observations that are due; try the waiting jobs in order.
+
+        Waiting jobs are tried at arrivals, departures and ends of observation.
+        """
         due: list[_Observation] = []
         fired: list[int] = []
+        self._look = False
         for event in events:
             job = event.job
             if event.kind is EventKind.ARRIVAL:
+                self._look = True
                 self._enqueue(world, job)
             elif event.kind is EventKind.DEPARTURE:
+                self._look = True
                 self._gone(world, job)
                 for observation in self._watched.pop(job, ()):
                     observation.marks.pop(job, None)
@@ -170,18 +182,20 @@ class Eaco:
                 due += self._watched.get(job, ())
         if due:
             yield from self._review(world, due, fired)
-        if self._n_waiting:
+        if self._look and self._n_waiting:
             yield from self._place(world)
 
     def _enqueue(self, world: World, job: int) -> None:
         request = self._request_of[job]
         if request is None:
             key = world.request(job)
-            cls, g, _ = key
+            cls, g, allowed = key
             request = self._requests.get(key)
             if request is None:
-                request = _Request(len(self._requests), cls, g, Line(world))
+                sizes = [world.arrays.type_values[t, 0] for t, ok in enumerate(allowed) if ok]
+                request = _Request(len(self._requests), cls, g, g > min(sizes), Line(world))
                 self._requests[key] = request
+                self._by_number.append(request)
                 for i, value in enumerate((cls, g, job, 0)):
                     self._columns[i] = np.append(self._columns[i], value)
                 self._open = np.zeros(len(self._requests), dtype=np.bool_)
@@ -276,15 +290,21 @@ class Eaco:
             self._version += 1  # a factor of infinity may have become finite
 
     def _review(self, world: World, due: list[_Observation], fired: list[int]) -> Iterator[Action]:
-        """Take note of completed epochs; judge the observations that end now."""
-        seen: dict[int, _Observation] = {o.newcomer: o for o in due if o.newcomer in self._gpus_of}
+        """Take note of completed epochs, of all observations first; then judge those that end now.
+
+        In the order of the newcomers' submit indices, and residents before newcomers.
+        """
+        found = {o.newcomer: o for o in due if o.newcomer in self._gpus_of}
+        seen = [found[newcomer] for newcomer in sorted(found)]
         again = dict.fromkeys(fired)
-        for observation in seen.values():
+        for observation in seen:
             for resident, goal in list(observation.pending.items()):
                 if goal < math.inf and world.progress_epochs(resident) >= goal - 1e-9:
                     self._learn(world, observation, resident)
                     del observation.pending[resident]
-        for newcomer, observation in seen.items():
+        ended: list[_Observation] = []
+        for observation in seen:
+            newcomer = observation.newcomer
             done = world.progress_epochs(newcomer)
             boundary = math.floor(done + 1e-9)
             first = math.floor(observation.marks[newcomer][1] + 1e-9) + 1.0
@@ -294,10 +314,13 @@ class Eaco:
             if observation.pending:
                 continue
             if at_boundary:
-                self._close(world, observation)
-                yield from self._judge(world, observation)
+                ended.append(observation)
             else:
                 again[newcomer] = None
+        for observation in ended:
+            self._look = True
+            self._close(world, observation)
+            yield from self._judge(world, observation)
         for job in again:
             if job in self._gpus_of:
                 yield from self._watch(world, job)
@@ -342,7 +365,12 @@ class Eaco:
         types = self._fits.get(request)
         if types is None:
             nodes = {t: n for n, t in reversed(list(enumerate(world.node_types)))}
-            types = [t for t, n in sorted(nodes.items()) if world.may_use(job, n)]
+            gpus = request[1]
+            types = [
+                t
+                for t, n in sorted(nodes.items())
+                if world.may_use(job, n) and math.ceil(gpus / world.node_gpus[n]) <= world.node_types.count(t)
+            ]
             self._fits[request] = types
         left = self._epochs[job] - world.progress_epochs(job)
         limit = deadline + 0.5e-6 + 0.5e-9 * abs(deadline)
@@ -350,7 +378,7 @@ class Eaco:
         for t in types:
             begin = world.now_s + (self._wake_s[t] if asleep else 0.0)
             if slot:
-                begin = math.ceil(begin / slot - 1e-9) * slot
+                begin = boundary_s(begin, slot)
                 end = math.ceil((begin + (left - 1e-9 * self._epochs[job]) * self._tau[job][t]) / slot) * slot
             else:
                 end = begin + left * self._tau[job][t]
@@ -439,40 +467,42 @@ class Eaco:
         """Try the waiting jobs in order; all requests share one pass."""
         rank = world.queue_order
         self._refresh(world)
+        strict = self.blocked == "strict"
         cursors: dict[int, Iterator[int]] = {}
         heads: dict[int, int] = {}
         # Of each request, time left on each node type and minus the deadline of jobs that failed
         # in this pass: where slowdowns only grow with company, a longer job with an earlier
-        # deadline fails too.
+        # deadline fails too. Of jobs on several nodes not all GPU sets are candidates, so that a later
+        # look may see others.
         frontier: dict[int, list[tuple[float, ...]]] = {}
-        for request in self._requests.values():
-            strict = self.blocked == "strict"
+        for request in self._by_number:
             if self._columns[3][request.number] and (strict or self._open[request.number]):
-                cursors[request.number] = iter(request.line)
-                heads[request.number] = next(cursors[request.number])
+                self._resume(cursors, heads, request, iter(request.line))
         while heads:
             number = min(heads, key=lambda r: rank[heads[r]])
             job = heads.pop(number)
-            following = next(cursors[number], -1)
-            if following >= 0:
-                heads[number] = following
+            self._resume(cursors, heads, self._by_number[number], cursors[number])
             if self._hopeless(world, job, asleep=False) and self._give_up_deadline(world, job):
                 self._dequeue(job)
                 yield Reject(job)
                 continue
             if not self._open[number]:
-                if self.blocked == "strict":
+                if strict:
                     return
                 heads.pop(number, None)
                 continue
             left = self._epochs[job] - world.progress_epochs(job)
             ask = (*(left * tau for tau in self._tau[job] if tau < math.inf), -float(self._deadline[job]))
             beaten = frontier.setdefault(number, [])
-            prune = world.history.monotone and job not in self._failed
-            if prune and any(all(map(operator.ge, ask, lost)) for lost in beaten):
-                continue
-            gpus, key = self._untried(world, job)
-            if not gpus and self._hopeless(world, job, asleep=True):
+            spans = self._by_number[number].spans
+            prune = world.history.monotone and job not in self._failed and not (spans and self._wakes)
+            gpus: tuple[int, ...] = ()
+            key: Any = None
+            if not (prune and any(all(map(operator.ge, ask, lost)) for lost in beaten)):
+                gpus, key = self._untried(world, job)
+                if not gpus and prune:
+                    beaten.append(ask)
+            if not gpus and self._wakes and self._hopeless(world, job, asleep=True):
                 # Too late for a node that has yet to wake up, and no other keeps the deadline.
                 if self._give_up_deadline(world, job):
                     self._dequeue(job)
@@ -480,10 +510,8 @@ class Eaco:
                     continue
                 gpus, key = self._untried(world, job)
             if not gpus:
-                if self.blocked == "strict":
+                if strict:
                     return
-                if prune:
-                    beaten.append(ask)
                 continue
             self._dequeue(job)
             residents = sorted({r for gpu in gpus for r in world.residents(gpu)})
@@ -495,6 +523,26 @@ class Eaco:
                 if self._observing:
                     yield from self._begin_observation(world, job, key, residents)
             self._refresh(world)
+            if self._existing:
+                # A measured load may be lower with one job more, and open what was closed.
+                frontier.clear()
+                for request in self._by_number:
+                    if self._open[request.number] and request.number not in heads:
+                        later = [j for j in request.line if rank[j] > rank[job]]
+                        self._resume(cursors, heads, request, iter(later))
+            else:
+                for r in [r for r in frontier if self._by_number[r].spans]:
+                    del frontier[r]
+
+    @staticmethod
+    def _resume(
+        cursors: dict[int, Iterator[int]], heads: dict[int, int], request: _Request, jobs: Iterator[int]
+    ) -> None:
+        """Have a request's next job wait for its turn in the pass."""
+        cursors[request.number] = jobs
+        job = next(jobs, -1)
+        if job >= 0:
+            heads[request.number] = job
 
     def _untried(self, world: World, job: int) -> tuple[tuple[int, ...], Any]:
         """Return the best candidate that has not failed for this job with the same residents."""
