@@ -716,7 +716,7 @@ def test_nothing_but_the_document_and_no_escape_codes(tiny: Path) -> None:
     assert done.code == 0
     assert done.document["rows"]
     assert done.err == ""
-    text = shell("compare", tiny, env={"COLUMNS": "20", "FORCE_COLOR": "1"})
+    text = shell("profiles", "list", env={"COLUMNS": "20", "FORCE_COLOR": "1"})
     assert "\x1b" not in text.out + text.err
     assert max(map(len, text.out.splitlines())) > 60
     assert "…" not in text.out

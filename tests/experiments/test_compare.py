@@ -156,6 +156,27 @@ def test_unusable_methods_are_refused(methods: Any, kind: type[Exception], text:
         compare(two_in_a_row(), methods)
 
 
+def test_a_path_is_no_instance() -> None:
+    """The text says how to read one."""
+    for call in (compare, eaco_opt.solve):
+        with pytest.raises(EacoError, match=r"expected an Instance, got 'jobs.json'; .*read_instance"):
+            call("jobs.json")  # type: ignore[arg-type]
+
+
+def test_a_label_may_not_be_another_methods_name() -> None:
+    """Otherwise rows would be shown relative to something that only looks like FIFO."""
+    with pytest.raises(EacoError, match="label 'fifo' is the name of a method, but 'eaco' is meant"):
+        compare(two_in_a_row(), "fifo=eaco")
+
+
+def test_the_empty_instance() -> None:
+    """Nothing to do costs nothing: every metric is 0 and nothing is relative to it."""
+    found = compare(instance(), ["fifo", "eaco"])
+    for row in found.rows:
+        assert row.values()["energy_kwh"] == row.values()["objective"] == 0.0
+        assert set(found.relative(row).values()) == {None}
+
+
 def test_options_are_validated_before_anything_runs() -> None:
     """An option that does not exist, or belongs to no row, is an error."""
     with pytest.raises(DomainError, match="unknown option 'speed'; known are: blocked"):
