@@ -25,7 +25,17 @@ from eaco_opt.result import Result, Status, StopReason
 from eaco_opt.schedule import Schedule
 from eaco_opt.simulator import ActiveCurve, Policy, Progress, active_curve
 
-from .run import METHODS, auto_grid_s, is_policy, run_policy, solve, unknown_method, versions, warm_up
+from .run import (
+    METHODS,
+    auto_grid_s,
+    is_policy,
+    need_instance,
+    run_policy,
+    solve,
+    unknown_method,
+    versions,
+    warm_up,
+)
 from .verify import refuse_violations, verify
 
 log = logging.getLogger(__name__)
@@ -321,6 +331,10 @@ def _entries(
             name = name.strip()
             if name not in POLICIES and name not in METHODS:
                 raise unknown_method(name)
+            if label != name and (label in POLICIES or label in METHODS):
+                raise EacoError(
+                    f"compare: label {label!r} is the name of a method, but {name!r} is meant; take another"
+                )
             if label in taken:
                 raise EacoError(
                     f"compare: {label!r} is listed twice; leave one out, or give it a label of its own: "
@@ -418,6 +432,7 @@ def compare(
     InternalError
         The checker does not confirm a method's schedule.
     """
+    need_instance("compare", instance)
     entries = _entries(methods, schedules)
     chosen = {key: dict(value) for key, value in (options or {}).items()}
     for label in chosen:

@@ -34,6 +34,11 @@ def amount(value: float | None, digits: int = 5) -> str:
     return f"{value:,.{min(max(decimals, 0), 9)}f}"
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun, e.g. ``1 node`` and ``2 nodes``."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
 def percent(value: float | None) -> str:
     """Return a signed percentage, a dash for none; what rounds to nothing has no sign."""
     if value is None:

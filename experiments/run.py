@@ -191,6 +191,14 @@ def policy_options(name: str) -> dict[str, Any]:
     return {key: p.default for key, p in parameters.items()}
 
 
+def need_instance(owner: str, instance: object) -> None:
+    """Raise unless an object is an instance; a path is a common mistake."""
+    if not isinstance(instance, Instance):
+        raise EacoError(
+            f"{owner}: expected an Instance, got {instance!r}; read a file with eaco_opt.read_instance(path)"
+        )
+
+
 def unknown_method(name: str) -> UnknownNameError:
     """Return the error for a name that nothing is registered under."""
     return UnknownNameError(f"unknown method {name!r}; known are: {', '.join(method_names())}")
@@ -415,6 +423,7 @@ def solve(
     InternalError
         The checker does not confirm the answer.
     """
+    need_instance("solve", instance)
     chosen = dict(options or {})
     name = method if isinstance(method, str) else ""
     if name and name not in POLICIES:

@@ -51,7 +51,8 @@ def draw(folder: Path) -> Drawing:
             share = 100.0 * value / reference if reference > 0.0 else math.nan
             out[i][2 * column] = share
             if math.isnan(share):
-                axes.text(1.0, i, "no schedule", va="center", color="#555555")
+                text = "no schedule" if math.isnan(value) else f"{amount(value)} {unit}"
+                axes.text(1.0, i, text, va="center", color="#555555")
                 continue
             axes.barh(
                 i,

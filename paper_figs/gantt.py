@@ -186,8 +186,11 @@ def draw(folder: Path) -> Drawing:
         base.append(base[-1] + gpus)
     rows = base[-1]
     panels = list(tables.blocks)
-    counts = Counter(tables.kind.values())
-    order = sorted(counts, key=lambda p: (-counts[p], p))
+    area: Counter[str] = Counter()  # GPU-hours by kind, of what is shown
+    for block in (b for found in tables.blocks.values() for b in found):
+        for job in block.jobs:
+            area[tables.kind[job]] += (block.end_h - block.start_h) * block.gpus / len(block.jobs)  # type: ignore[assignment]
+    order = sorted(area, key=lambda kind: (-area[kind], kind))
     named = order if len(order) <= MOST_KINDS else order[: MOST_KINDS - 1]
     looks = {p: i for i, p in enumerate(sorted(named))}
     row_in = min(0.07, max(0.035, 1.6 / max(1, rows)))
@@ -267,7 +270,7 @@ def draw(folder: Path) -> Drawing:
             hatch=HATCHES[look],
             edgecolor="black",
             linewidth=0.4,
-            label=short(kind, 26),
+            label=short(kind, 40),
         )
         for kind, look in looks.items()
     ]
@@ -280,7 +283,7 @@ def draw(folder: Path) -> Drawing:
     if handles:
         longest = max(len(str(h.get_label())) for h in handles)
         figure.legend(
-            handles=handles, loc="outside lower center", ncols=min(len(handles), 4 if longest <= 18 else 3),
+            handles=handles, loc="outside lower center", ncols=min(len(handles), 4 if longest <= 18 else 3 if longest <= 28 else 2),
             frameon=False,
             handleheight=1.2,
         )  # fmt: skip

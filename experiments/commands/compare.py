@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..console import Out, amount, duration_text, percent
+from ..console import Out, amount, count, duration_text, percent
 from . import options as o
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def _show(screen: Out, result: Comparison) -> None:
         return
     problem, rows = result.instance, result.rows
     screen.say(
-        f"{problem.name}: {len(problem.jobs)} jobs on {len(problem.cluster.nodes)} nodes with "
-        f"{problem.cluster.total_gpus()} GPUs"
+        f"{problem.name}: {count(len(problem.jobs), 'job')} on {count(len(problem.cluster.nodes), 'node')} "
+        f"with {count(problem.cluster.total_gpus(), 'GPU')}"
     )
     table: list[list[str]] = []
     for text, unit, key in LINES:

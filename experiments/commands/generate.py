@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..console import Out
+from ..console import Out, count
 from . import options as o
 
 
@@ -103,7 +103,7 @@ def command(
             "file": None if out is None else str(out),
         }
     )
-    screen.say(f"{made.name}: {len(made.jobs)} jobs on {nodes_made} nodes, digest {digest}")
+    screen.say(f"{made.name}: {count(len(made.jobs), 'job')} on {count(nodes_made, 'node')}, digest {digest}")
     if out is None:
         screen.note("the instance was not kept; give --out FILE")
     else:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import Out
+from ..console import Out, count
 from . import options as o
 
 
@@ -137,13 +137,12 @@ def command(
             "report": None if report is None else str(report),
         }
     )
-    screen.say(
-        f"{problem.name}: {len(problem.jobs)} jobs on {len(problem.cluster.nodes)} nodes, digest {digest}"
-    )
+    size = f"{count(len(problem.jobs), 'job')} on {count(len(problem.cluster.nodes), 'node')}"
+    screen.say(f"{problem.name}: {size}, digest {digest}")
     screen.say(f"{made.read} rows read, {made.taken} taken")
     for what, counts in (("repaired", made.repaired), ("refused", made.refused)):
-        for reason, count in counts.items():
-            screen.say(f"  {what} {count}: {reason}")
+        for reason, number in counts.items():
+            screen.say(f"  {what} {number}: {reason}")
     if out is None:
         screen.note("the instance was not kept; give --out FILE")
     else:
