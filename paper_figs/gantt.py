@@ -282,8 +282,9 @@ def draw(folder: Path) -> Drawing:
     notes = tables.notes()
     if handles:
         longest = max(len(str(h.get_label())) for h in handles)
+        columns = 4 if longest <= 18 else 3 if longest <= 28 else 2
         figure.legend(
-            handles=handles, loc="outside lower center", ncols=min(len(handles), 4 if longest <= 18 else 3 if longest <= 28 else 2),
+            handles=handles, loc="outside lower center", ncols=min(len(handles), columns),
             frameon=False,
             handleheight=1.2,
         )  # fmt: skip

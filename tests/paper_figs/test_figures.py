@@ -221,7 +221,7 @@ def test_gantt_numbers(drawn: Path) -> None:
 
 def test_gantt_of_a_large_run_is_cut_and_says_so(tmp_path: Path) -> None:
     """The first nodes of at most 64 GPUs and the first hours are shown; the title says which."""
-    write_tables(tmp_path, nodes=20, jobs=400)
+    write_tables(tmp_path, nodes=9, jobs=170)
     (path, _, numbers) = render("gantt", tmp_path, tmp_path / "o")
     rows = table(numbers)
     assert {r["node"] for r in rows} == {f"n{i}" for i in range(MOST_GPUS // 8)}
