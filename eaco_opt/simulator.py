@@ -743,7 +743,7 @@ class _Run:
                 self._log(t, "timer", -1)
             world.now_s = t
             answer = self.policy.decide(world, events)
-            if not isinstance(answer, Iterable):
+            if not hasattr(answer, "__iter__"):
                 raise PolicyError(
                     f"policy {self.policy.name!r}: decide returned {answer!r}; expected actions, in a "
                     "list or yielded one by one"
@@ -823,7 +823,10 @@ class _Run:
         elif isinstance(action, Watch):
             j = self._running(action.job, "watches")
             owner = f"policy {self.policy.name!r}"
-            target = v.real(owner, "epochs to watch for", action.epochs, infinite=True)
+            target = action.epochs
+            if type(target) is not float or target != target:
+                owner = f"policy {self.policy.name!r}"
+                target = v.real(owner, "epochs to watch for", target, infinite=True)
             if target < self._final[j]:
                 if target <= world.progress_epochs(j):
                     raise PolicyError(
@@ -859,7 +862,7 @@ class _Run:
             )
 
     def _job(self, job: Any) -> int:
-        if isinstance(job, numbers.Integral) and 0 <= int(job) < len(self._names):
+        if (type(job) is int or isinstance(job, numbers.Integral)) and 0 <= int(job) < len(self._names):
             return int(job)
         raise PolicyError(
             f"policy {self.policy.name!r} names job number {job!r}; there are {len(self._names)} jobs, "
@@ -875,13 +878,13 @@ class _Run:
         return j
 
     def _numbers(self, j: int, gpus: Any) -> tuple[int, ...]:
-        listed = tuple(gpus) if isinstance(gpus, Iterable) else ()
-        if not all(isinstance(k, numbers.Integral) for k in listed) or not listed:
+        listed = tuple(gpus) if hasattr(gpus, "__iter__") else ()
+        if not listed or not all(type(k) is int or isinstance(k, numbers.Integral) for k in listed):
             raise PolicyError(
                 f"policy {self.policy.name!r} starts job {self._names[j]!r} on GPUs {gpus!r}; expected "
                 f"{self.world._gpus[j]} GPU numbers"
             )
-        return tuple(int(k) for k in listed)
+        return tuple(map(int, listed))
 
     def _check_gang(self, j: int, gpus: tuple[int, ...]) -> None:
         world = self.world
@@ -912,9 +915,12 @@ class _Run:
 
 def _is_gang(world: World, gpus: tuple[int, ...]) -> bool:
     """Tell whether ascending GPU numbers are a gang (docs/model.md section 1.3)."""
-    parts = [(node, len(list(held))) for node, held in groupby(gpus, key=lambda k: world.gpu_node[k])]
-    size = world.node_gpus[parts[0][0]]
-    if len({world.node_types[node] for node, _ in parts}) > 1:
+    node = world.gpu_node[gpus[0]]
+    size = world.node_gpus[node]
+    if world.gpu_node[gpus[-1]] == node:
+        return True
+    parts = [(n, len(list(held))) for n, held in groupby(gpus, key=lambda k: world.gpu_node[k])]
+    if len({world.node_types[n] for n, _ in parts}) > 1:
         return False
     whole, rest = divmod(len(gpus), size)
     return sorted(count for _, count in parts) == ([rest] if rest else []) + [size] * whole
