@@ -15,8 +15,8 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python python3.14 python3.13 python3.12 python3.11; do \
 	if "$$p" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then echo "$$p"; break; fi; done)
 
-# More words for pytest: `make test PYTEST_ARGS="-n auto tests/eaco_opt"`.
-PYTEST_ARGS ?=
+# Words for pytest; all cores by default: `make test PYTEST_ARGS="tests/eaco_opt"`.
+PYTEST_ARGS ?= -n auto
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  \1|\2/' | awk -F'|' '{printf "%-14s %s\n", $$1, $$2}'
