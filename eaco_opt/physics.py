@@ -97,9 +97,11 @@ def make_state(view: ArrayView) -> State:
     c = b + 4 * j + 1
     d = 8 * j
     e = d + 9 * n
-    real[6 * j : 7 * j] = np.nan
+    stated = real[4 * j : 6 * j].reshape(j, 2)
+    stated[:, k.S_END] = np.nan
+    stated[:, k.S_DONE] = np.inf
     node_f = real[d:e].reshape(n, 9)
-    node_f[:, k.N_BEGIN :] = -1.0
+    node_f[:, [k.N_TIME, k.N_BEGIN, k.N_END]] = -np.inf
     return k.State(  # type: ignore[no-any-return]
         gpu_set=whole[:m],
         resident=whole[m:a].reshape(m, WIDTH),
@@ -109,8 +111,8 @@ def make_state(view: ArrayView) -> State:
         since=real[2 * j : 3 * j],
         began=real[3 * j : 4 * j],
         target=view.epochs.copy(),
-        due=real[5 * j : 6 * j],
-        fixed_end=real[6 * j : 7 * j],
+        due=real[6 * j : 7 * j],
+        stated=stated,
         running=np.zeros(j, dtype=np.bool_),
         changes=whole[b : b + j],
         stamp=whole[b + j : b + 2 * j],
@@ -128,14 +130,14 @@ def make_state(view: ArrayView) -> State:
 
 @dataclass(slots=True, eq=False)
 class _Runs:
-    """Segments as arrays, times since the origin; an end of NaN is left to physics."""
+    """Segments as arrays, times since the origin; ends that are not stated are NaN, for physics to find."""
 
     job: NDArray[np.int64]
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     offset: NDArray[np.int64]
     gpu: NDArray[np.int64]
-    per_job: NDArray[np.int64]
+    stated: bool
 
 
 def _runs_of_plan(view: ArrayView, plan: Plan) -> _Runs:
@@ -156,7 +158,7 @@ def _runs_of_plan(view: ArrayView, plan: Plan) -> _Runs:
         np.full(n, np.nan),
         view.gpu_offset,
         plan.gpus,
-        np.ones(n, dtype=np.int64),
+        False,
     )
 
 
@@ -196,7 +198,7 @@ def _runs_of_schedule(view: ArrayView, schedule: Schedule) -> _Runs:
         np.array([s.end_s for s in schedule.segments], dtype=np.float64) - view.origin_s,
         offset,
         numbers,
-        per_job,
+        True,
     )
 
 
@@ -242,9 +244,10 @@ def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
     start, end = runs.start, runs.end
     if grid_s is not None:
         start = _snap(view, runs, start, grid_s, "starts")
-        if not np.isnan(end).all():
+        if runs.stated:
             end = _snap(view, runs, end, grid_s, "ends")
-    order = np.argsort(start, kind="stable")
+    # Equal starts go by job; a schedule lists them by name, and names must change no value.
+    order = np.lexsort((runs.job, start)) if runs.stated else np.argsort(start, kind="stable")
     state = make_state(view)
     fixed = make_view(view)
     table = np.zeros((9, n))
@@ -336,6 +339,11 @@ def evaluate(instance: Instance, plan: Plan | Schedule, *, grid_s: float | None 
         than 8 jobs share a GPU, or a time is off the grid.
     """
     _need_grid(grid_s)
+    if not isinstance(plan, (Plan, Schedule)):
+        raise ScheduleError(
+            f"evaluate: expected a Plan or a Schedule, got {type(plan).__name__}; Plan.of(instance, placements) "
+            "makes a plan of placements by job name"
+        )
     view = instance.arrays()
     runs = _runs_of_plan(view, plan) if isinstance(plan, Plan) else _runs_of_schedule(view, plan)
     _check_layout(view, runs)
@@ -472,7 +480,7 @@ def _problems(
 ) -> tuple[str, ...]:
     k = kernel()
     names = [job.name for job in instance.jobs]
-    tolerance = 1e-6 + 1e-9 * (out.jobs[k.O_END] - view.origin_s)
+    tolerance = 1e-6 + 1e-9 * np.abs(out.jobs[k.O_END] - view.origin_s)
     short, over = out.missing > 0.0, out.overrun > tolerance
     texts: list[str] = []
     for t, j, gpu, bits in out.state.problem[: int(out.state.counter[k.PROBLEMS])]:
@@ -486,7 +494,7 @@ def _problems(
         f"job {names[int(runs.job[i])]!r} starts before its release" for i in np.flatnonzero(out.early)[:5]
     ]
     texts += [
-        f"job {names[i]!r} does {out.state.progress[i]:g} of its {view.epochs[i]:g} epochs"
+        f"job {names[i]!r} ends {out.missing[i]:g} s before it has done its {view.epochs[i]:g} epochs"
         for i in np.flatnonzero(short)[:5]
     ]
     texts += [

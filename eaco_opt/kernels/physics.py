@@ -59,6 +59,8 @@ OK, MISSING, TOO_WIDE = 0, 1, 2
 N_SERVER, N_STANDING, N_DYNAMIC, N_TIME, N_LOAD, N_USED, N_ABOVE, N_BEGIN, N_END = range(9)
 # Columns of State.node_i.
 I_SLOTS, I_MODELLED_SETS, I_MODELLED_POWER, I_WAKE_OPEN, I_SPLIT = range(5)
+# Columns of State.stated.
+S_END, S_DONE = range(2)
 PROBLEM_ROOM = 16
 
 
@@ -98,7 +100,11 @@ class Sets(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes: who is where, progress, speeds, and integrals over time."""
+    """What changes: who is where, progress, speeds, and integrals over time.
+
+    ``stated`` (J, 2) is the end that a segment states, NaN where physics decides, and for
+    stated ends when the job will have done its epochs (on a grid: the end of that slot).
+    """
 
     gpu_set: IntArray
     resident: IntArray
@@ -109,7 +115,7 @@ class State(NamedTuple):
     began: FloatArray
     target: FloatArray
     due: FloatArray
-    fixed_end: FloatArray
+    stated: FloatArray
     running: NDArray[np.bool_]
     changes: IntArray
     stamp: IntArray
@@ -230,7 +236,7 @@ def _run_end(size: IntArray, gpu_set: IntArray, resident: IntArray, split: int, 
 def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
     """Add the energy of node ``n`` since its last change, in total and by job (equation 5)."""
     nf = state.node_f
-    dt = t - nf[n, N_TIME]
+    dt = t - max(nf[n, N_TIME], 0.0)  # energy counts from the earliest release on
     nf[n, N_TIME] = t
     slots = state.node_i[n, I_SLOTS]
     if dt <= 0.0 or slots == 0:
@@ -284,12 +290,8 @@ def member_sigma(size: IntArray, members: IntArray, sigma: FloatArray, s: int, c
 
 
 @jit
-def due_time(
-    fixed: float, speed: float, target: float, progress: float, since: float, t: float, slot: float
-) -> float:
-    """Return when a job reaches its target, or its fixed end; with slots, the end of that slot."""
-    if not np.isnan(fixed):
-        return fixed
+def due_time(speed: float, target: float, progress: float, since: float, t: float, slot: float) -> float:
+    """Return when a job reaches its target; with slots, the end of that slot."""
     if speed <= 0.0:
         return np.inf
     t = max(t, since)
@@ -316,9 +318,12 @@ def settle_job(progress: FloatArray, speed: FloatArray, since: FloatArray, j: in
 @inlined
 def _new_due(state: State, j: int, t: float, slot: float) -> None:
     """Work out anew when the running job ``j`` comes due."""
-    state.due[j] = due_time(
-        state.fixed_end[j], state.speed[j], state.target[j], state.progress[j], state.since[j], t, slot
-    )
+    due = due_time(state.speed[j], state.target[j], state.progress[j], state.since[j], t, slot)
+    if not np.isnan(state.stated[j, S_END]):
+        if state.progress[j] < (state.target[j] * (1.0 - 1e-9) if slot > 0.0 else state.target[j]):
+            state.stated[j, S_DONE] = due
+        due = state.stated[j, S_END]
+    state.due[j] = due
     _restore(state.heap, state.heap_at, state.due, state.counter[HEAP], j)
 
 
@@ -406,7 +411,7 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
 def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None:
     """Begin a busy period of node ``n``: count it, pay for its wake-up."""
     nf = state.node_f
-    resumed = nf[n, N_BEGIN] >= 0.0 and t - nf[n, N_END] <= 1e-6 + 1e-9 * t
+    resumed = t - nf[n, N_END] <= 1e-6 + 1e-9 * t
     state.counter[ACTIVE] += 1
     state.counter[PEAK] = max(state.counter[PEAK], state.counter[ACTIVE])
     if resumed:
@@ -596,8 +601,7 @@ def finish(
         outcome[O_ENERGY, j] = state.job_energy[j] * pue
         outcome[O_START, j] += origin
         outcome[O_END, j] += origin
-        tolerance = 1e-6 + 1e-9 * end
-        outcome[O_MISSED, j] = 1.0 if late > tolerance else 0.0
+        outcome[O_MISSED, j] = 1.0 if late > 1e-6 + 1e-9 * end else 0.0
         summary[S_TPE] += tpe
         summary[S_JTT] += jtt
         summary[S_JCT] += running
@@ -607,7 +611,7 @@ def finish(
         if missing[j] <= rounding:
             missing[j] = 0.0
         summary[S_SHORT] += 1.0 if missing[j] > 0.0 else 0.0
-        summary[S_OVER] += 1.0 if overrun[j] > tolerance else 0.0
+        summary[S_OVER] += 1.0 if overrun[j] > 1e-6 + 1e-9 * end else 0.0
     if jobs:
         for i in (S_TPE, S_JTT, S_JCT):
             summary[i] /= jobs
@@ -672,19 +676,11 @@ def run(
             j = state.heap[0]
             t = tf
             v = state.speed[j]
-            begun = state.since[j]
-            done_before = state.progress[j]
             remove(view, sets, state, j, t, slot)
             running[j] += t - state.began[j]
             last_end[j] = max(last_end[j], t)
+            overrun[j] += max(0.0, t - max(state.stated[j, S_DONE], state.began[j]))
             if state.progress[j] > state.target[j]:
-                if slot > 0.0:
-                    # Held past the end of the slot in which it finished?
-                    excess = (done_before + v * (t - slot - begun)) - state.target[j] * (1.0 - 1e-9)
-                else:
-                    excess = state.progress[j] - state.target[j]
-                if v > 0.0 and excess > 0.0:
-                    overrun[j] = max(overrun[j], excess / v)
                 state.progress[j] = state.target[j]
                 missing[j] = 0.0
             elif state.progress[j] < state.target[j] * (1.0 - 1e-9):
@@ -707,7 +703,7 @@ def run(
                 return int(-1 - k)
             for p in range(offset[k], offset[k + 1]):
                 state.job_gpu[view.offset[j] + p - offset[k]] = gpu[p]
-            state.fixed_end[j] = end[k]
+            state.stated[j, S_END] = end[k]
             code = place(view, sets, state, j, t, slot)
             if code != OK:
                 if early[k]:  # this segment comes again
