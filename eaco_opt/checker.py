@@ -815,7 +815,8 @@ class _Checker:
             if j is None:
                 strangers.setdefault(segment.job, []).append(segment.start_s)
                 continue
-            by_job[j].append(_Run(j, segment.start_s, segment.end_s, segment.gpus, segment.start_s))
+            start_s, end_s = self._on_grid(segment.start_s), self._on_grid(segment.end_s)
+            by_job[j].append(_Run(j, start_s, end_s, segment.gpus, start_s))
         for name, starts in strangers.items():
             self.add(
                 "unknown-job",
@@ -838,6 +839,14 @@ class _Checker:
                     job.epochs,
                     f"job {job.name!r} has no segment; {job.epochs} epoch(s) are to be run",
                 )
+
+    def _on_grid(self, time_s: float) -> float:
+        """Return the slot boundary that a time agrees with, if there is one."""
+        if self.grid_s is None:
+            return time_s
+        time, slot = self.ar.of(time_s), self.ar.of(self.grid_s)
+        boundary = self.origin + round((time - self.origin) / slot) * slot
+        return _real(boundary) if abs(time - boundary) <= self.tolerance(time) else time_s
 
     def _read_job(self, j: int, segments: list[_Run]) -> None:
         ar, job = self.ar, self.jobs[j]

@@ -341,8 +341,8 @@ def evaluate(instance: Instance, plan: Plan | Schedule, *, grid_s: float | None 
     _need_grid(grid_s)
     if not isinstance(plan, (Plan, Schedule)):
         raise ScheduleError(
-            f"evaluate: expected a Plan or a Schedule, got {type(plan).__name__}; Plan.of(instance, placements) "
-            "makes a plan of placements by job name"
+            f"evaluate: expected a Plan or a Schedule, got {type(plan).__name__}; "
+            "Plan.of(instance, placements) makes a plan of placements by job name"
         )
     view = instance.arrays()
     runs = _runs_of_plan(view, plan) if isinstance(plan, Plan) else _runs_of_schedule(view, plan)
