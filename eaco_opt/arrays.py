@@ -162,7 +162,11 @@ class ArrayView:
         return node, number - int(self.first_gpu[node])
 
     def reference(self) -> tuple[float, float, float]:
-        """Return E0 [J], T0 [s] and J0 [s] of the exclusive reference (docs/model.md section 3)."""
+        """Return E0 [J], T0 [s] and J0 [s] of the exclusive reference (docs/model.md section 3).
+
+        All are 0 without jobs, and where a job fits on no node type: there is no exclusive
+        execution to compare with.
+        """
         if self._reference is None:
             self._reference = self._work_out_reference()
         return self._reference
@@ -171,7 +175,7 @@ class ArrayView:
         n = len(self.epochs)
         if n == 0:
             return 0.0, 0.0, 0.0
-        cache: dict[tuple[float, ...], tuple[float, float]] = {}
+        cache: dict[tuple[float, ...], tuple[float, float] | None] = {}
         energy = np.zeros(n)
         tau = np.zeros(n)
         for j in range(n):
@@ -184,13 +188,16 @@ class ArrayView:
             )
             if key not in cache:
                 cache[key] = self._exclusive(j)
-            power, tau[j] = cache[key]
+            found = cache[key]
+            if found is None:
+                return 0.0, 0.0, 0.0
+            power, tau[j] = found
             energy[j] = self.epochs[j] * tau[j] * power
         pue = self.instance.cluster.pue
         return float(energy.sum() * pue), float(tau.mean()), float((self.epochs * tau).mean())
 
-    def _exclusive(self, j: int) -> tuple[float, float]:
-        """Return node power [W] and epoch time [s] of job ``j`` alone on its best node type."""
+    def _exclusive(self, j: int) -> tuple[float, float] | None:
+        """Return node power [W] and epoch time [s] of job ``j`` alone on its best node type, if any."""
         s = self.sets.intern((int(self.job_class[j]),))
         best: tuple[float, float] | None = None
         fits = self.sets.memory_gib[s] <= self.type_values[:, 9] * (1.0 + 1e-9)
@@ -201,8 +208,6 @@ class ArrayView:
             power = self.exclusive_power_w(j, t, s)
             if best is None or (tau, power) < (best[1], best[0]):
                 best = (power, tau)
-        if best is None:  # impossible on every type: counted with its fastest time, or not at all
-            return (0.0, 0.0)
         return best
 
     def exclusive_power_w(self, j: int, t: int, s: int) -> float:

@@ -458,7 +458,7 @@ def objective_value(instance: Instance, energy_j: float, avg_tpe_s: float, mean_
             + o.jtt_weight * mean_jtt_s / 3600.0
         )
     e0, t0, j0 = instance.arrays().reference()
-    if t0 <= 0.0:  # no job fits any node type: there is no exclusive execution to compare with
+    if t0 <= 0.0:  # some job fits no node type: there is no exclusive execution to compare with
         return math.inf
     energy = o.alpha * energy_j / e0 if o.alpha > 0.0 and e0 > 0.0 else 0.0
     return energy + (1.0 - o.alpha) * avg_tpe_s / t0 + o.jtt_weight * mean_jtt_s / j0
