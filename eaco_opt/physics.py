@@ -90,12 +90,12 @@ def make_state(view: ArrayView) -> State:
     k = kernel()
     j, n, m, held = len(view.epochs), len(view.node_type), len(view.gpu_node), int(view.gpu_offset[-1])
     # One allocation for each kind of number, cut up: `evaluate` makes a state a call.
-    whole = np.zeros(m + m * WIDTH + held + 4 * j + 1 + 5 * n + k.COUNTERS, dtype=np.int64)
-    real = np.zeros(8 * j + 9 * n + 12 + 4 * k.PROBLEM_ROOM + 1)
+    whole = np.zeros(m + m * WIDTH + held + 3 * j + 1 + 5 * n + k.COUNTERS, dtype=np.int64)
+    real = np.zeros(9 * j + 9 * n + 12 + 4 * k.PROBLEM_ROOM + 1)
     a = m + m * WIDTH
     b = a + held
-    c = b + 4 * j + 1
-    d = 8 * j
+    c = b + 3 * j + 1
+    d = 9 * j
     e = d + 9 * n
     stated = real[4 * j : 6 * j].reshape(j, 2)
     stated[:, k.S_END] = np.nan
@@ -114,13 +114,13 @@ def make_state(view: ArrayView) -> State:
         due=real[6 * j : 7 * j],
         stated=stated,
         running=np.zeros(j, dtype=np.bool_),
-        changes=whole[b : b + j],
-        stamp=whole[b + j : b + 2 * j],
-        heap=whole[b + 2 * j : b + 3 * j + 1],
-        heap_at=whole[b + 3 * j + 1 : c],
+        jumps=real[7 * j : 8 * j],
+        stamp=whole[b : b + j],
+        heap=whole[b + j : b + 2 * j + 1],
+        heap_at=whole[b + 2 * j + 1 : c],
         node_f=node_f,
         node_i=whole[c : c + 5 * n].reshape(n, 5),
-        job_energy=real[7 * j : d],
+        job_energy=real[8 * j : d],
         total=real[e : e + 12],
         counter=whole[c + 5 * n :],
         problem=real[e + 12 : -1].reshape(k.PROBLEM_ROOM, 4),
@@ -494,7 +494,7 @@ def _problems(
         f"job {names[int(runs.job[i])]!r} starts before its release" for i in np.flatnonzero(out.early)[:5]
     ]
     texts += [
-        f"job {names[i]!r} ends {out.missing[i]:g} s before it has done its {view.epochs[i]:g} epochs"
+        f"job {names[i]!r} ends {out.missing[i]:g} epochs short of its {view.epochs[i]:g}"
         for i in np.flatnonzero(short)[:5]
     ]
     texts += [
