@@ -27,7 +27,6 @@ import logging
 import math
 import threading
 import time
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ortools.sat.python import cp_model
@@ -97,9 +96,7 @@ def _estimate(space: Space) -> SizeEstimate:
     parts = sum(space.windows.spans[p.job][1] - space.windows.spans[p.job][0] for p in space.parts)
     common = 0
     for region, jobs in space.together:
-        for p in space.patterns_with[region, jobs[0]]:
-            if set(jobs) <= set(p.found.jobs):
-                common += p.found.last - p.found.first
+        common += sum(p.found.last - p.found.first for p in space.supersets(region, jobs))
     variables = counts + 3 * spans + parts + 2 * nodes
     nonzeros = 3 * members + 2 * common + counts + 6 * spans + 3 * parts + 4 * nodes
     constraints = 3 * spans + 2 * parts + len(space.together) + common // 2 + 2 * nodes
@@ -289,23 +286,19 @@ class CpsatModel:
                 m.add(sum(here) == held)
         for region in space.regions:
             for t in range(self.grid.slots):
-                here = [self.count[p.number, t] for p in self._possible(region, t)]
+                here = [self.count[p.number, t] for p in self.space.possible(region.number, t)]
                 if here:
                     m.add(sum(here) <= region.cells)
         self._active_units += sum(r.cells for r in space.regions) * self.grid.slots
-
-    def _possible(self, region: Region, slot: int) -> list[Pattern]:
-        return [p for p in self.space.patterns_in[region.number] if p.found.first <= slot < p.found.last]
 
     def _add_common(self) -> None:
         """The number of common cells of a set is the same in every slot in which all of it runs."""
         m, space = self.model, self.space
         for region, jobs in space.together:
-            patterns = [p for p in space.patterns_with[region, jobs[0]] if set(jobs) <= set(p.found.jobs)]
+            patterns = space.supersets(region, jobs)
             first = max(space.windows.spans[j][0] for j in jobs)
             last = min(space.windows.spans[j][1] for j in jobs)
-            most = next(p.most for p in patterns if p.found.jobs == jobs)
-            q = m.new_int_var(0, most, f"q_{region}_{'_'.join(map(str, jobs))}")
+            q = m.new_int_var(0, space.most_common(region, jobs), f"q_{region}_{'_'.join(map(str, jobs))}")
             self.common[region, jobs] = q
             for t in range(first, last):
                 here = sum(self.count[p.number, t] for p in patterns if p.found.first <= t < p.found.last)
@@ -444,7 +437,7 @@ class CpsatModel:
         m, costs = self.model, self.space.costs
         sets = self.instance.arrays().sets
         by_kinds: dict[tuple[str, ...], list[Pattern]] = {}
-        for p in self._possible(region, t):
+        for p in self.space.possible(region.number, t):
             if costs.residual_w(p.found.number, region.node_type) is not None:
                 by_kinds.setdefault(sets.kinds[p.found.number], []).append(p)
         for patterns in by_kinds.values():
@@ -462,26 +455,16 @@ class CpsatModel:
 
     def _add_order(self) -> None:
         """Equal nodes in the order of their lowest job: who opens a node has a job before it."""
-        m, space = self.model, self.space
-        for k in {r.node_type for r in space.regions if not r.pool}:
-            regions = [r for r in space.regions if r.node_type == k]
-            for before, after in pairwise(regions):
-                for p in space.parts:
-                    if p.region != after.number:
-                        continue
-                    earlier = [
-                        self._literal(self.part[q.number])
-                        for q in space.parts
-                        if q.region == before.number and q.job <= p.job
-                    ]
-                    m.add_bool_or(earlier).only_enforce_if(self._literal(self.part[p.number]))
+        for part, earlier in self.space.openings:
+            others = [self._literal(self.part[q.number]) for q in earlier]
+            self.model.add_bool_or(others).only_enforce_if(self._literal(self.part[part.number]))
 
     # Objective and solving --------------------------------------------------------------------------------
 
     def _add_objective(self) -> None:
         if not self._terms:
             return
-        least = self._least_objective()
+        least = self.space.least_objective() or max(abs(cost) for cost, _ in self._terms)
         self.scale = cost_scale(
             [cost for cost, _ in self._terms],
             largest_sum=self._largest_sum + math.fsum(self._largest.values()),
@@ -489,16 +472,6 @@ class CpsatModel:
             tolerance=RESOLUTION * least,
         )
         self.model.minimize(sum(self.scale.down(cost) * variable for cost, variable in self._terms))
-
-    def _least_objective(self) -> float:
-        """Return a positive figure that no solution's sum of costs lies far below."""
-        space, costs = self.space, self.space.costs
-        total = 0.0
-        for j in space.jobs:
-            least = min(int(space.windows.starts[j, k].least.min()) for k in space.windows.types[j])
-            power = min(costs.standing_w(k) for k in space.windows.types[j]) / len(self.instance.jobs)
-            total += least * (float(costs.time[j]) + costs.energy * power + costs.total)
-        return total if total > 0.0 else max(abs(cost) for cost, _ in self._terms)
 
     def start_from(self, plan: Plan) -> None:
         """Give the solver a plan to start from; it is checked first, and kept as the least to answer.
@@ -613,6 +586,7 @@ class CpsatModel:
         return verdict(
             self.space,
             values,
+            exact=self.space.exact,
             stop_reason=stop,
             infeasible=code == cp_model.INFEASIBLE,
             bound=self._objective_of(units, rounded=True),

@@ -28,9 +28,10 @@ from .base import ScalingError
 LARGEST = 2**53
 """Largest integer that scaled sums may reach: beyond, floats inside solvers are no longer exact."""
 
-_TRIED_BITS = range(4, 31)
+_MOST_TRIED_BITS = 30
 _MOST_VECTORS = 60_000
-_LARGE_BITS = 36
+LARGE_BITS = 36
+"""Resolution of work where too many vectors would have to be tried: 2**-36 of a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,9 @@ class Work:
     exact: bool
 
 
-def integer_work(epochs: float, speeds: Sequence[float], most_slots: int) -> Work:
+def integer_work(
+    epochs: float, speeds: Sequence[float], most_slots: int, *, large_bits: int = LARGE_BITS
+) -> Work:
     """Return the work of a job whose slots each run at one of some speeds.
 
     Parameters
@@ -124,6 +127,8 @@ def integer_work(epochs: float, speeds: Sequence[float], most_slots: int) -> Wor
         Epochs a slot, positive, each different.
     most_slots
         Longest duration [slots].
+    large_bits
+        Most bits of the scale, and those of the scale at which speeds are rounded.
     """
     need = Fraction(epochs) * (1 - Fraction(PROGRESS_TOLERANCE))
     shares = [Fraction(p) / need for p in speeds]
@@ -134,12 +139,12 @@ def integer_work(epochs: float, speeds: Sequence[float], most_slots: int) -> Wor
         # Undecided by floats: exact fractions for the few that lie next to 1.
         for i in np.flatnonzero(np.abs(done - 1.0) < 1e-9):
             reached[i] = sum(int(c) * s for c, s in zip(vectors[i], shares, strict=True)) >= 1
-        for bits in _TRIED_BITS:
+        for bits in range(4, min(large_bits, _MOST_TRIED_BITS) + 1):
             units = [math.ceil(s * 2**bits) for s in shares]
             # Rounding up keeps every vector that has reached; those that have not must stay below.
             if not len(vectors) or int((vectors[~reached] @ np.array(units)).max(initial=0)) < 2**bits:
                 return Work(2**bits, tuple(units), tuple(units), True)
-    bits = _LARGE_BITS
+    bits = large_bits
     up = tuple(math.ceil(s * 2**bits) for s in shares)
     return Work(2**bits, up, tuple(math.floor(s * 2**bits) for s in shares), False)
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import combinations, pairwise, product
 from typing import TYPE_CHECKING
 
 from .costs import Costs
@@ -159,8 +159,10 @@ class Space:
         self.parts = tuple(parts)
         self.parts_of: dict[int, list[Part]] = {j: [] for j in self.jobs}
         self.parts_in: dict[tuple[int, int], list[Part]] = {}
+        self.parts_at: dict[int, list[Part]] = {r.number: [] for r in self.regions}
         for part in parts:
             self.parts_of[part.job].append(part)
+            self.parts_at[part.region].append(part)
             self.parts_in.setdefault((part.job, part.region), []).append(part)
         patterns: list[Pattern] = []
         for region in self.regions:
@@ -198,15 +200,57 @@ class Space:
                 out.append((pattern.region, jobs))
         return tuple(out)
 
-    def containing(self, region: int, jobs: tuple[int, ...], slot: int) -> list[Pattern]:
-        """Return the patterns of a region that contain all of some jobs and are possible in a slot."""
-        least = min(jobs, key=lambda j: len(self.patterns_with[region, j]))
-        wanted = set(jobs)
+    def supersets(self, region: int, jobs: tuple[int, ...]) -> list[Pattern]:
+        """Return the patterns of a region that contain all of some jobs."""
+        return self._supersets[region, jobs]
+
+    @cached_property
+    def _supersets(self) -> dict[tuple[int, tuple[int, ...]], list[Pattern]]:
+        out: dict[tuple[int, tuple[int, ...]], list[Pattern]] = {key: [] for key in self.together}
+        for pattern in self.patterns:
+            jobs = pattern.found.jobs
+            for size in range(2, len(jobs) + 1):
+                for part in combinations(jobs, size):
+                    if (pattern.region, part) in out:
+                        out[pattern.region, part].append(pattern)
+        return out
+
+    def most_common(self, region: int, jobs: tuple[int, ...]) -> int:
+        """Return the most cells of a region that can host all of some jobs."""
+        return next(p.most for p in self.supersets(region, jobs) if p.found.jobs == jobs)
+
+    def is_pool(self, node_type: int) -> bool:
+        """Tell whether the nodes of a type are a pool."""
+        return any(r.pool for r in self.regions if r.node_type == node_type)
+
+    def patterns_of(self, job: int, node_type: int) -> list[Pattern]:
+        """Return the patterns that contain a job, on all nodes of a type."""
         return [
             p
-            for p in self.patterns_with[region, least]
-            if p.found.first <= slot < p.found.last and wanted <= set(p.found.jobs)
+            for r in self.regions
+            if r.node_type == node_type
+            for p in self.patterns_with.get((r.number, job), ())
         ]
+
+    def cells_held(self, job: int, node_type: int) -> int:
+        """Return how many cells in all the job holds if it runs on a type."""
+        if self.is_pool(node_type):
+            return self.whole_and_rest(job, node_type)[0]
+        return int(self.instance.arrays().gpus[job])
+
+    @cached_property
+    def openings(self) -> tuple[tuple[Part, tuple[Part, ...]], ...]:
+        """Order of equal nodes by their lowest job: (part, parts of which one is held if it is).
+
+        A part in a node needs one of a job no later in the equal node before it.
+        """
+        out = []
+        for k in sorted({r.node_type for r in self.regions if not r.pool}):
+            for before, after in pairwise(r for r in self.regions if r.node_type == k):
+                for p in self.parts_at[after.number]:
+                    earlier = tuple(q for q in self.parts_at[before.number] if q.job <= p.job)
+                    out.append((p, earlier))
+        return tuple(out)
 
     def cpu_groups(self, region: Region, slot: int) -> list[tuple[float, list[Part]]]:
         """Return the parts in a region of one node that may use its CPU in a slot, by CPU utilisation.
@@ -271,15 +315,37 @@ class Space:
                     found.setdefault((j, k), set()).add(sigma)
         return {key: tuple(sorted(values)) for key, values in found.items()}
 
+    def speeds(self, job: int) -> tuple[list[float], int]:
+        """Return the speeds that a job can have [epochs a slot], ascending, and its longest duration."""
+        types = self.windows.types[job]
+        speeds = sorted({self.speed(job, k, s) for k in types for s in self.levels[job, k]})
+        longest = max((int(self.windows.starts[job, k].greatest.max()) for k in types), default=1)
+        return speeds, longest
+
+    def possible(self, region: int, slot: int) -> list[Pattern]:
+        """Return the patterns of a region that are possible in a slot."""
+        return [p for p in self.patterns_in[region] if p.found.first <= slot < p.found.last]
+
+    def least_objective(self) -> float:
+        """Return a figure of the order of the objective: every job alone, its least duration, shared nodes.
+
+        It sets tolerances and scales, and is no bound. 0 if time and energy cost nothing.
+        """
+        total = 0.0
+        for j in self.jobs:
+            types = self.windows.types[j]
+            if types:
+                least = min(int(self.windows.starts[j, k].least.min()) for k in types)
+                power = min(self.costs.standing_w(k) for k in types) / len(self.jobs)
+                total += least * (float(self.costs.time[j]) + self.costs.energy * power + self.costs.total)
+        return total
+
     @cached_property
     def work(self) -> tuple[tuple[Work, dict[float, int]], ...]:
         """(J,) work of each job in integers, and the place of each speed [epochs a slot] in its lists."""
         out = []
         for j in self.jobs:
-            speeds = sorted({self.speed(j, k, s) for k in self.windows.types[j] for s in self.levels[j, k]})
-            longest = max(
-                (int(self.windows.starts[j, k].greatest.max()) for k in self.windows.types[j]), default=1
-            )
+            speeds, longest = self.speeds(j)
             work = integer_work(float(self.instance.jobs[j].epochs), speeds, longest)
             out.append((work, {p: i for i, p in enumerate(speeds)}))
         return tuple(out)

@@ -55,6 +55,7 @@ def verdict(
     space: Space,
     values: Values | None,
     *,
+    exact: bool,
     stop_reason: StopReason,
     infeasible: bool,
     bound: float | None,
@@ -73,6 +74,8 @@ def verdict(
         The decisions.
     values
         The solver's best values, ``None`` where it has none.
+    exact
+        Whether completion in the model agrees with the physics in every case.
     stop_reason
         Why it stopped.
     infeasible
@@ -80,7 +83,7 @@ def verdict(
     bound
         Its lower bound of the objective, ``None`` where it has none.
     claimed
-        Its objective of ``values``.
+        Its objective of ``values``; ``None`` where it is not known.
     rounding
         By how much rounding may have lowered ``claimed`` and ``bound``.
     start
@@ -100,8 +103,8 @@ def verdict(
         plan = plan_of(space, values)
         outcome = evaluate(space.instance, plan, grid_s=space.grid.slot_s)
         room = rounding + AGREEMENT * abs(outcome.objective)
-        wrong = claimed is None or abs(outcome.objective - claimed) > room
-        if space.exact and (wrong or not outcome.feasible):
+        wrong = claimed is not None and abs(outcome.objective - claimed) > room
+        if exact and (wrong or not outcome.feasible):
             raise FormulationError(
                 f"model of instance {space.instance.name!r}: the solver claims {claimed!r}, the physics says "
                 f"{outcome.objective!r}, {'feasible' if outcome.feasible else 'not feasible'}; this is an "

@@ -1,0 +1,155 @@
+"""HiGHS on arrays: statuses, values and bounds as they may be read, and nothing else.
+
+HiGHS counts time for each object, keeps one pool of threads for the process, and leaves objective and values
+at 0 where it has none; all of that is dealt with here.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from eaco_opt.result import StopReason
+
+from .base import FormulationError, Progress
+
+if TYPE_CHECKING:
+    from .linear import Rows
+
+ABSOLUTE_GAP = 1e-6
+"""Absolute gap in the model's units, in which the objective is of the order of 100."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What HiGHS found.
+
+    Attributes
+    ----------
+    x
+        (V,) values of the best solution, or ``None``.
+    objective, bound
+        Its objective and the proved lower bound in the model's units, or ``None``.
+    infeasible
+        Whether HiGHS says that there is no solution.
+    stop_reason, solve_s, message
+        Why it stopped, after how long [s], in its words.
+    """
+
+    x: NDArray[np.float64] | None
+    objective: float | None
+    bound: float | None
+    infeasible: bool
+    stop_reason: StopReason
+    solve_s: float
+    message: str
+
+
+class _Quiet(highspy.Highs):
+    """HiGHS without its banner, which the first object of a process prints while it is made."""
+
+    def enableCallbacks(self) -> None:
+        """Turn output off first."""
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()  # type: ignore[no-untyped-call]
+
+
+def load(rows: Rows) -> Any:
+    """Return a silent HiGHS object that holds the model."""
+    solver: Any = _Quiet()  # type: ignore[no-untyped-call]
+    count = len(rows.cost)
+    status = solver.passModel(
+        count,
+        len(rows.low),
+        len(rows.index),
+        int(highspy.MatrixFormat.kRowwise),
+        int(highspy.ObjSense.kMinimize),
+        rows.constant,
+        rows.cost,
+        np.zeros(count),
+        rows.upper,
+        rows.low,
+        rows.high,
+        rows.start[:-1],
+        rows.index,
+        rows.value,
+        rows.integer.astype(np.int32),
+    )
+    if status == highspy.HighsStatus.kError:
+        raise FormulationError(
+            "HiGHS refuses the model's arrays; this is an error of the model, please report it"
+        )
+    return solver
+
+
+def run_highs(
+    rows: Rows,
+    *,
+    time_limit_s: float | None,
+    gap: float,
+    threads: int,
+    seed: int,
+    start: NDArray[np.float64] | None,
+    progress: Progress | None,
+) -> Found:
+    """Solve a model; see :class:`Found`."""
+    begin = time.monotonic()
+    solver = load(rows)
+    highspy.Highs.resetGlobalScheduler(True)
+    for option, value in (
+        ("threads", threads),
+        ("random_seed", seed % 2**31),
+        ("mip_rel_gap", gap),
+        ("mip_abs_gap", ABSOLUTE_GAP),
+    ):
+        solver.setOptionValue(option, value)
+    if time_limit_s is not None:
+        solver.setOptionValue("time_limit", float(time_limit_s))
+    if start is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = start.tolist()
+        solution.value_valid = True
+        solver.setSolution(solution)
+    if progress is not None:
+
+        def tell(event: Any) -> None:
+            best, bound = event.data_out.mip_primal_bound, event.data_out.mip_dual_bound
+            progress(time.monotonic() - begin, _finite(best), _finite(bound))
+
+        solver.cbMipImprovingSolution.subscribe(tell)
+        solver.cbMipLogging.subscribe(tell)
+    solver.run()
+    status = solver.getModelStatus()
+    info = solver.getInfo()
+    kinds = highspy.HighsModelStatus
+    if status in (kinds.kOptimal, kinds.kInfeasible, kinds.kUnboundedOrInfeasible, kinds.kModelEmpty):
+        stop = StopReason.FINISHED
+    elif status == kinds.kTimeLimit:
+        stop = StopReason.TIME_LIMIT
+    elif status == kinds.kInterrupt:
+        stop = StopReason.INTERRUPTED
+    else:
+        stop = StopReason.ERROR
+    has_values = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
+    # Every variable has finite bounds, so "unbounded or infeasible" is infeasible.
+    infeasible = status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible)
+    bound = None if infeasible or stop is StopReason.ERROR else _finite(info.mip_dual_bound)
+    return Found(
+        x=np.array(solver.getSolution().col_value) if has_values and not infeasible else None,
+        objective=float(info.objective_function_value) if has_values and not infeasible else None,
+        bound=bound,
+        infeasible=infeasible,
+        stop_reason=stop,
+        solve_s=time.monotonic() - begin,
+        message=f"HiGHS {solver.modelStatusToString(status)}",
+    )
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if math.isfinite(number) and abs(number) < 1e30 else None
