@@ -523,16 +523,8 @@ class Eaco:
                 if self._observing:
                     yield from self._begin_observation(world, job, key, residents)
             self._refresh(world)
-            if self._existing:
-                # A measured load may be lower with one job more, and open what was closed.
-                frontier.clear()
-                for request in self._by_number:
-                    if self._open[request.number] and request.number not in heads:
-                        later = [j for j in request.line if rank[j] > rank[job]]
-                        self._resume(cursors, heads, request, iter(later))
-            else:
-                for r in [r for r in frontier if self._by_number[r].spans]:
-                    del frontier[r]
+            for spanning in [r for r in frontier if self._by_number[r].spans]:
+                del frontier[spanning]
 
     @staticmethod
     def _resume(

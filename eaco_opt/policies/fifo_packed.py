@@ -19,8 +19,9 @@ class FifoPacked:
     Jobs are placed alone in order while they fit. From the first that does not fit on,
     each is packed with the placed, unshared job of equal GPU count whose summed
     relative throughput with it is highest and above the threshold; the first that finds
-    none ends the decision. Relative throughputs come from the policy's history. At most
-    two jobs share a GPU; memory and K are obeyed. Rule and threshold are Gavel's.
+    none ends the packing, and is placed alone if it fits. Relative throughputs come from
+    the policy's history. At most two jobs share a GPU; memory and K are obeyed. Rule and
+    threshold are Gavel's.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class FifoPacked:
         self._partner: dict[int, int] = {}
 
     def decide(self, world: World, events: Sequence[Event]) -> Iterator[Action]:
-        """Place alone while it fits, then pack."""
+        """Place alone while it fits, then pack, in turns until neither is possible."""
         line, unshared = self._line, self._unshared
         for event in events:
             if event.kind is EventKind.ARRIVAL:
@@ -59,22 +60,24 @@ class FifoPacked:
                     unshared.add(partner)
         while line:
             job = line.head()
-            gpus = world.best_fit(job)
-            if not gpus:
-                break
-            line.remove(job)
-            unshared.add(job)
-            yield Start(job, gpus)
-        while line:
-            job = line.head()
-            partner = self._best_partner(world, job)
-            if partner < 0:
+            if gpus := world.best_fit(job):
+                line.remove(job)
+                unshared.add(job)
+                yield Start(job, gpus)
+                continue
+            before = len(line)
+            while line:
+                job = line.head()
+                partner = self._best_partner(world, job)
+                if partner < 0:
+                    break
+                line.remove(job)
+                unshared.discard(partner)
+                self._partner[job], self._partner[partner] = partner, job
+                self.counters["packed"] += 1
+                yield Start(job, world.gpus_of[partner])
+            if len(line) == before:
                 return
-            line.remove(job)
-            unshared.discard(partner)
-            self._partner[job], self._partner[partner] = partner, job
-            self.counters["packed"] += 1
-            yield Start(job, world.gpus_of[partner])
 
     def _best_partner(self, world: World, job: int) -> int:
         best, found = self.threshold, -1

@@ -59,7 +59,7 @@ class Gandiva:
         self._total = len(world.gpu_node)
 
     def decide(self, world: World, events: Sequence[Event]) -> Iterator[Action]:
-        """Part bad pairs, place alone while it fits, pack at random while demand exceeds supply."""
+        """Part bad pairs; place alone while it fits, pack while demand exceeds supply, in turns."""
         line, unshared, waiting = self._line, self._unshared, self._waiting
         for event in events:
             if event.kind is EventKind.ARRIVAL:
@@ -78,25 +78,26 @@ class Gandiva:
                     yield Stop(job)
                     line.add(job)
                     waiting.add(job)
-        while line:
-            job = line.head()
-            gpus = world.best_fit(job)
-            if not gpus:
-                break
-            line.remove(job)
-            waiting.discard(job)
-            unshared.add(job)
-            yield Start(job, gpus)
-        if world.demand <= self._total:
-            return
-        for job, partner in self._draw(world):
-            line.remove(job)
-            waiting.discard(job)
-            unshared.discard(partner)
-            self._partner[job], self._partner[partner] = partner, job
-            self._joined[job] = max(world.now_s, float(world.state.since[partner]))
-            self.counters["packed"] += 1
-            yield Start(job, world.gpus_of[partner])
+        first = True
+        while True:
+            before = len(line)
+            while line and (gpus := world.best_fit(line.head())):
+                job = line.head()
+                line.remove(job)
+                waiting.discard(job)
+                unshared.add(job)
+                yield Start(job, gpus)
+            if world.demand <= self._total or not (first or len(line) < before):
+                return
+            first = False
+            for job, partner in self._draw(world):
+                line.remove(job)
+                waiting.discard(job)
+                unshared.discard(partner)
+                self._partner[job], self._partner[partner] = partner, job
+                self._joined[job] = max(world.now_s, float(world.state.since[partner]))
+                self.counters["packed"] += 1
+                yield Start(job, world.gpus_of[partner])
 
     def _part(self, job: int) -> None:
         partner = self._partner.pop(job, -1)

@@ -351,7 +351,7 @@ class NaiveEaco:
         """How many whole epochs the newcomer has done since its allocation, 0 between two boundaries."""
         done = world.progress_epochs(o.newcomer)
         whole = round(done)
-        return int(whole - o.begun[o.newcomer][1]) if abs(done - whole) <= 1e-9 * max(1, whole) else 0
+        return round(whole - o.begun[o.newcomer][1]) if abs(done - whole) <= 1e-9 * max(1, whole) else 0
 
     def learn(self, world: World, o: Observation, job: int) -> None:
         """11.50 and 11.51."""

@@ -105,7 +105,10 @@ class RandomCase:
 
 
 def random_case(seed: int) -> RandomCase:
-    """Draw 2 to 8 jobs on 1 to 3 nodes of 2 to 4 GPUs, with every feature of the model somewhere."""
+    """Draw 2 to 9 jobs on 1 to 3 nodes of 2 to 4 GPUs, with every feature of the model somewhere.
+
+    Every sixth is a crowd of jobs that ask for the same, and every sixth has mostly jobs on several nodes.
+    """
     rng = np.random.default_rng(seed)
 
     def pick(*values: Any) -> Any:
@@ -114,37 +117,41 @@ def random_case(seed: int) -> RandomCase:
     def chance(p: float) -> bool:
         return bool(rng.random() < p)
 
-    kinds = ["a", "b", "c"][: int(rng.integers(1, 4))]
-    waking = chance(0.2)
+    mode = ("crowd", "wide", "any", "any", "any", "any")[seed % 6]
+    kinds = ["a", "b", "c"][: int(rng.integers(1, 3 if mode == "crowd" else 4))]
+    waking = chance(0.4 if mode == "wide" else 0.2)
     types = [
         node_type(
-            int(rng.integers(2, 5)),
+            2 if mode == "wide" else int(rng.integers(2, 5)),
             name=f"t{i}",
             gpu_type=f"g{i}" if chance(0.7) else "g0",
             gpu_memory_gib=pick(16.0, 32.0),
             wake_s=pick(5.0, 10.0, 30.0) if waking else 0.0,
         )
-        for i in range(pick(1, 1, 2))
+        for i in range(pick(1, 1, 2) if mode == "any" else 1)
     ]
-    nodes = tuple(Node(name=f"n{i}", node_type=pick(*types).name) for i in range(int(rng.integers(1, 4))))
+    size = 3 if mode == "wide" else int(rng.integers(1, 4))
+    nodes = tuple(Node(name=f"n{i}", node_type=pick(*types).name) for i in range(size))
     count = {t.name: sum(n.node_type == t.name for n in nodes) for t in types}
     gpu_types = sorted({t.gpu_type for t in types if count[t.name]})
     profiles = []
     for kind in kinds:
-        util, memory = pick(0.1, 0.2, 0.3, 0.4, 0.5, 0.7), float(rng.integers(1, 9))
+        util, memory = pick(0.1, 0.1, 0.2, 0.2, 0.3, 0.3, 0.5, 0.7), float(rng.integers(1, 9))
         known = [g for g in gpu_types if chance(0.8)] or gpu_types[:1]
         for twin in range(pick(1, 1, 2)):
             times = {g: pick(10.0, 12.0, 15.0, 20.0) for g in known}
             name = kind if twin == 0 else f"{kind}2"
             profiles.append(profile(name, times, kind=kind, util=util, memory_gib=memory))
-    truth, history = _table(kinds, pick, chance), None
+    faster = 0.5 if mode == "crowd" else 0.1
+    truth, history = _table(kinds, faster, pick, chance), None
     hasty = chance(0.5)  # long jobs, much sharing, deadlines that a slowdown breaks
     if chance(0.7):
-        history = Interference() if hasty or chance(0.4) else _table(kinds, pick, chance)
+        history = Interference() if hasty or chance(0.4) else _table(kinds, faster, pick, chance)
+    asked = {"any": (1, 1, 1, 2, 2, 3, 4, 5, 6), "crowd": (1, 1, 1, 1, 2), "wide": (1, 2, 3, 3, 4, 5)}[mode]
     jobs = []
-    for i in range(int(rng.integers(2, 9))):
+    for i in range(int(rng.integers(5 if mode == "crowd" else 2, 10 if mode == "crowd" else 9))):
         own = pick(*profiles)
-        for gpus in (int(pick(1, 1, 1, 2, 2, 3, 4, 5, 6)), 1):
+        for gpus in (int(pick(*asked)), 1):
             room = [t for t in types if gpus <= count[t.name] * t.gpus]
             taus = [tau for t in room if (tau := own.epoch_time_s(t.gpu_type, gpus)) is not None]
             if taus:
@@ -173,7 +180,7 @@ def random_case(seed: int) -> RandomCase:
             MeasuredUsage(kinds=s, load=pick(0.2, 0.4, 0.6, 0.8, 0.95), memory_gib=float(rng.integers(2, 20)))
             for s in sorted(sets)
         )
-    grid_s = pick(4.0, 5.0, 7.0) if chance(0.12) else None
+    grid_s = pick(4.0, 5.0, 7.0) if chance(0.3 if waking else 0.1) else None
     return RandomCase(
         instance=Instance(
             name=f"random-{seed}",
@@ -199,13 +206,13 @@ def random_case(seed: int) -> RandomCase:
     )
 
 
-def _table(kinds: list[str], pick: Any, chance: Any) -> Interference:
-    forbidden = ((pick(*kinds), pick(*kinds)),) if chance(0.1) else ()
+def _table(kinds: list[str], faster: float, pick: Any, chance: Any) -> Interference:
+    forbidden = ((pick(*kinds), pick(*kinds)),) if chance(0.15) else ()
     allowed = Interference(cannot_share=forbidden)
     rows: dict[tuple[str, ...], MeasuredSlowdown] = {}
     for _ in range(pick(1, 2, 3, 4)):
         members = tuple(sorted(pick(*kinds) for _ in range(pick(2, 2, 3))))
-        scale = 0.8 if chance(0.1) else 1.0
+        scale = 0.8 if chance(faster) else 1.0
         factor = {k: scale * pick(1.0, 1.1, 1.25, 1.5, 2.0, 3.0) for k in kinds}
         if allowed.can_share(members):
             rows[members] = MeasuredSlowdown(kinds=members, factors=tuple(factor[k] for k in members))
