@@ -344,6 +344,19 @@ def test_a_job_in_haste_shares_an_awake_gpu_instead_of_waking_a_node() -> None:
     assert found["x"] == [(40.0, 55.0, G0)]
 
 
+def test_an_empty_node_that_is_still_awake_is_another_candidate() -> None:
+    """W = 5 s. q leaves node 1 at 25 s, when x arrives, due at 35 s: node 0, asleep since 15 s, is too late.
+
+    p is gone by then; q, of 20 s, could not share with it. With more time x takes node 0, which is lower.
+    """
+    for by, gpus in ((35.0, ((1, 0), (1, 1))), (40.0, ((0, 0), (0, 1)))):
+        _, found = _run(
+            job("p", gpus=2, exclusive=True), job("q", "b", gpus=2, epochs=2, exclusive=True),
+            job("x", "c", gpus=2, at=25.0, by=by), cluster=cluster((node_type(wake_s=5.0), 2)),
+        )  # fmt: skip
+        assert found["q"] == [(5.0, 25.0, ((1, 0), (1, 1)))] and _gpus(found, "x") == gpus
+
+
 def test_joining_a_job_that_waits_means_waiting_with_it() -> None:
     """W = 5 s. w, over nodes 0 and 1, waits till 17 s. Who joins it on GPU 1 is done at 27 s, not before.
 
