@@ -153,7 +153,12 @@ def open_atomic(path: str | os.PathLike[str], *, force: bool = False) -> Iterato
             yield stream
         return
     target = Path(os.path.realpath(shown))
-    handle, temporary = _new_file(target.parent)
+    try:
+        handle, temporary = _new_file(target.parent)
+    except OSError as error:  # name the file that was asked for, not the temporary one
+        raise type(error)(
+            error.errno, f"cannot be written: {error.strerror}; choose a folder that takes files", str(shown)
+        ) from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

@@ -199,7 +199,7 @@ def _refuse_too_large(columns: TraceColumns, taken: list[int], largest: int, clu
                     _row_name(columns, row),
                     f"asks for {int(columns.gpus[row])} GPUs, one job can have {largest} in "
                     f"{describe_cluster(cluster)} ({columns.name}, line {int(columns.line[row])}; "
-                    "too_large='drop' or 'clip' takes the others)",
+                    "--too-large drop or clip, too_large from Python, takes the others)",
                 )
                 for row in large
             ]

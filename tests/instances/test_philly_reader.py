@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -230,14 +229,11 @@ ROWS, TWICE, ABOVE_16, EE9E8C = 82247, 7, 83, 1511
 
 
 def test_the_whole_trace(data_dir: Path) -> None:
-    """All 82,247 jobs are taken in a few seconds, running times kept exactly, each able to run alone."""
+    """All 82,247 jobs are taken, running times kept exactly, each able to run alone."""
     text = read_text(data_dir / "philly" / "philly_jobs.csv")
-    begun = time.process_time()
     result = import_text("philly-csv", PhillyCsv, text, ImportOptions())
-    seconds = time.process_time() - begun
     assert (result.read, result.taken, result.refused) == (ROWS, ROWS, {})
     assert result.repaired == {"ambiguous-local-time": TWICE}
-    assert seconds < 10.0  # 2 s on a quiet machine; the bound only catches a change of order
     columns = PhillyCsv().read(text)
     exact = dict(zip((f"line{n}" for n in columns.line.tolist()), columns.duration_s.tolist(), strict=True))
     tau = {p.name: p.epoch_times[0].epoch_time_s for p in result.instance.profiles}
