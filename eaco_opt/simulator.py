@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from . import _validate as v
 from .arrays import ArrayView, time_tolerance_s
-from .errors import EacoError, ImpossibleJobsError
+from .errors import DomainError, EacoError, ImpossibleJobsError
 from .evaluation import Evaluation
 from .history import History
 from .impossible import impossible_jobs
@@ -551,6 +551,21 @@ def active_curve(instance: Instance, schedule: Schedule) -> ActiveCurve:
     return ActiveCurve(time_s=at, nodes=np.cumsum(change))
 
 
+_LONGEST_S = 1e12
+
+
+def _need_resolution(instance: Instance) -> None:
+    """Raise if times lie so far apart that a float cannot tell their seconds from each other."""
+    view = instance.arrays()
+    for job, release in zip(instance.jobs, view.release_s.tolist(), strict=True):
+        if release > _LONGEST_S:
+            raise DomainError(
+                f"job {job.name!r}: it is released {release:.6g} s after the earliest job; expected at most "
+                f"{_LONGEST_S:g} s (over 30,000 years), beyond which seconds are lost in rounding; "
+                "correct or drop it"
+            )
+
+
 def simulate(
     instance: Instance,
     policy: Policy,
@@ -598,6 +613,7 @@ def simulate(
         raise ImpossibleJobsError(fatal)
     if grid_s is not None and history is not None:
         raise PolicyError("simulate: on a grid the history is the truth; leave history out")
+    _need_resolution(instance)
     served = instance
     rejected: list[str] = []
     while True:
@@ -804,7 +820,10 @@ class _Run:
                 )
             gpus = self._numbers(j, action.gpus)
             self._check_gang(j, gpus)
-            begin = world._start(j, gpus)
+            try:
+                begin = world._start(j, gpus)
+            except PolicyError as error:
+                raise PolicyError(f"policy {self.policy.name!r}: {error}") from None
             self._log(begin, "start", j)
         elif isinstance(action, Stop):
             j = self._running(action.job, "stops")

@@ -522,7 +522,8 @@ class Eaco:
                 self.counters["shared"] += 1
                 if self._observing:
                     yield from self._begin_observation(world, job, key, residents)
-            self._refresh(world)
+            if heads:
+                self._refresh(world)
             for spanning in [r for r in frontier if self._by_number[r].spans]:
                 del frontier[spanning]
 

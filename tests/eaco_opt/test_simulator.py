@@ -787,13 +787,13 @@ MISTAKES: dict[str, tuple[Instance, dict[float, Sequence[Any]], str]] = {
     "sharing while a node wakes": (
         problem(job("c", epochs=3), job("w", "b", gpus=3, at=12.0), cluster=waking(2)),
         {0.0: [Start(0, (0,))], 12.0: [Start(1, (0, 2, 3))]},
-        "job 'w' is to share GPUs with running jobs and to wait for a node to wake up, both at once; place "
-        "it on awake nodes, or on free GPUs",
+        "policy 'scripted': job 'w' is to share GPUs with running jobs and to wait for a node to wake up, both "
+        "at once; place it on awake nodes, or on free GPUs",
     ),
     "nine jobs on a GPU": (
         problem(*(job(f"j{i}") for i in range(9)), limits={"u_threshold": 9.0, "max_share": 8}),
         {0.0: [Start(i, (0,)) for i in range(9)]},
-        "job 'j8': more than 8 jobs on a GPU are not supported",
+        "policy 'scripted': job 'j8': more than 8 jobs on a GPU are not supported",
     ),
 }
 
@@ -929,3 +929,14 @@ def test_shifting_all_times_changes_nothing(seed: int, shift: float) -> None:
         ):
             assert b.start_s - shift == pytest.approx(a.start_s, abs=1e-6)
             assert b.end_s - shift == pytest.approx(a.end_s, abs=1e-6)
+
+
+def test_times_beyond_the_resolution_of_floats_are_refused() -> None:
+    """A release 1e300 s after the others cannot be played: its seconds are lost in rounding."""
+    from instances.generators import generate
+
+    instance = generate("whole-node", jobs=2, nodes=1, seed=0)
+    late = dataclasses.replace(instance.jobs[1], release_s=1e300, deadline_s=math.inf)
+    far = dataclasses.replace(instance, jobs=(instance.jobs[0], late))
+    with pytest.raises(DomainError, match=r"job 'j1': it is released 1e\+300 s after the earliest job"):
+        simulate(far, make_policy("fifo"), 0)
