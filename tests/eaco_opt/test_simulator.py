@@ -787,8 +787,8 @@ MISTAKES: dict[str, tuple[Instance, dict[float, Sequence[Any]], str]] = {
     "sharing while a node wakes": (
         problem(job("c", epochs=3), job("w", "b", gpus=3, at=12.0), cluster=waking(2)),
         {0.0: [Start(0, (0,))], 12.0: [Start(1, (0, 2, 3))]},
-        "policy 'scripted': job 'w' is to share GPUs with running jobs and to wait for a node to wake up, both "
-        "at once; place it on awake nodes, or on free GPUs",
+        "policy 'scripted': job 'w' is to share GPUs with running jobs and to wait for a node to wake up, "
+        "both at once; place it on awake nodes, or on free GPUs",
     ),
     "nine jobs on a GPU": (
         problem(*(job(f"j{i}") for i in range(9)), limits={"u_threshold": 9.0, "max_share": 8}),
