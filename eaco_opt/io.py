@@ -1,4 +1,4 @@
-"""Reading and writing of instances, clusters and schedules (docs/formats.md).
+"""Reading and writing of instances, clusters, profiles and schedules (docs/formats.md).
 
 =========  ==============================  =======================================
 what       text                            file
@@ -7,6 +7,9 @@ instance   :func:`instance_to_json`,       :func:`write_instance`,
            :func:`instance_from_json`      :func:`read_instance`
 cluster    :func:`cluster_to_json`,        :func:`write_cluster`,
            :func:`cluster_from_json`       :func:`read_cluster`
+profiles   :func:`profiles_to_json`,       :func:`write_profiles`,
+           :func:`profiles_from_json`,     :func:`read_profiles`
+           :func:`profiles_from_csv`
 schedule   :func:`schedule_to_json`,       :func:`write_schedule`,
            :func:`schedule_from_json`,     :func:`read_schedule`
            :func:`schedule_to_csv`,
@@ -20,12 +23,14 @@ the place in it. :func:`instance_digest` names the content of a problem, and
 :func:`json_schema` returns the published schema of a format.
 
 This module is the public face; the parts lie in ``io_text`` (bytes and text),
-``io_json`` (strict JSON), ``io_instance``, ``io_schedule`` and ``io_digest``.
+``io_json`` (strict JSON), ``io_instance``, ``io_profiles``, ``io_schedule`` and
+``io_digest``.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -34,9 +39,11 @@ from .errors import FormatError, UnknownNameError
 from .instance import Instance
 from .io_digest import instance_digest
 from .io_instance import cluster_from_json, cluster_to_json, instance_from_json, instance_to_json
+from .io_profiles import profiles_from_csv, profiles_from_json, profiles_to_json
 from .io_schedule import schedule_from_csv, schedule_from_json, schedule_to_csv, schedule_to_json
 from .io_text import MAX_BYTES, Source, pack, read_text, source_name, suffixes
 from .output import refuse_existing, write_bytes
+from .profile import Profile
 from .schedule import Schedule
 
 __all__ = [
@@ -49,6 +56,11 @@ __all__ = [
     "cluster_from_json",
     "read_cluster",
     "write_cluster",
+    "profiles_to_json",
+    "profiles_from_json",
+    "profiles_from_csv",
+    "read_profiles",
+    "write_profiles",
     "schedule_to_json",
     "schedule_from_json",
     "schedule_to_csv",
@@ -60,7 +72,7 @@ __all__ = [
     "MAX_BYTES",
 ]
 
-SCHEMAS = ("instance", "cluster", "schedule")
+SCHEMAS = ("instance", "cluster", "schedule", "profiles")
 """Formats with a published JSON Schema, the current version of each."""
 
 
@@ -118,6 +130,42 @@ def write_cluster(path: Source, cluster: Cluster, *, force: bool = False) -> Non
     """Write a cluster as JSON; parameters and errors as :func:`write_instance`."""
     refuse_existing(path, force=force)
     write_bytes(path, pack(path, cluster_to_json(cluster)), force=force)
+
+
+def read_profiles(path: Source, *, max_bytes: int = MAX_BYTES) -> tuple[Profile, ...]:
+    """Return the profiles in a file: CSV if its name ends in ``.csv``, else JSON.
+
+    Parameters
+    ----------
+    path
+        The file.
+    max_bytes
+        Limit on its size, and on what it expands to [bytes].
+
+    Raises
+    ------
+    FormatError, DomainError
+        The file holds no profiles; the message names file, line and place or column.
+    OSError
+        It cannot be read.
+    """
+    text = read_text(path, max_bytes=max_bytes)
+    from_text = profiles_from_csv if suffixes(path)[0] == ".csv" else profiles_from_json
+    return from_text(text, source=source_name(path))
+
+
+def write_profiles(path: Source, profiles: Iterable[Profile], *, force: bool = False) -> None:
+    """Write profiles as JSON, in the order given; parameters and errors as :func:`write_instance`.
+
+    A name that ends in ``.csv`` is refused (``FormatError``), because it would be read as CSV.
+    """
+    if suffixes(path)[0] == ".csv":
+        raise FormatError(
+            f"profiles {source_name(path)!r}: expected a name that ends in .json, because profiles are "
+            "written as JSON, got '.csv'; rename the file"
+        )
+    refuse_existing(path, force=force)
+    write_bytes(path, pack(path, profiles_to_json(profiles)), force=force)
 
 
 def _is_csv(path: Source) -> bool:

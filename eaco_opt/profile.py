@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from . import _validate as v
@@ -117,3 +118,36 @@ class Profile:
             self.gpu_memory_peak_gib,
             self.cpu_share,
         )
+
+
+def checked_profiles(owner: str, profiles: Iterable[Profile]) -> tuple[Profile, ...]:
+    """Return profiles that can stand in one instance, in the order given.
+
+    Parameters
+    ----------
+    owner
+        What messages call them.
+    profiles
+        At least one.
+
+    Raises
+    ------
+    DomainError
+        There are none, a name occurs twice, or profiles of one kind differ in more than epoch times.
+    """
+    found: tuple[Profile, ...] = v.items(owner, "profiles", profiles, Profile)
+    if not found:
+        raise DomainError(f"{owner}: expected at least one profile, got none")
+    names: set[str] = set()
+    kinds: dict[str, Profile] = {}
+    for profile in found:
+        if profile.name in names:
+            raise DomainError(f"{owner}: profile {profile.name!r} occurs twice; keep one")
+        names.add(profile.name)
+        twin = kinds.setdefault(profile.kind, profile)
+        if twin.demands() != profile.demands():
+            raise DomainError(
+                f"{owner}: profiles {twin.name!r} and {profile.name!r} share the kind {profile.kind!r} but "
+                "differ in utilisation, memory or CPU; give them kinds of their own"
+            )
+    return found

@@ -12,7 +12,12 @@ from .paper import node_type
 
 
 def resolve_cluster(
-    owner: str, *, nodes: int | None, gpus_per_node: int | None, cluster: Cluster | None
+    owner: str,
+    *,
+    nodes: int | None,
+    gpus_per_node: int | None,
+    cluster: Cluster | None,
+    lookup: bool = True,
 ) -> Cluster:
     """Return the cluster asked for: the given one, or ``nodes`` of the paper's V100 servers.
 
@@ -25,6 +30,8 @@ def resolve_cluster(
         :func:`instances.paper.node_type`.
     cluster
         A cluster of the caller's own, instead of both.
+    lookup
+        Whether the paper's servers look up the powers measured with the paper's four models.
 
     Raises
     ------
@@ -45,7 +52,9 @@ def resolve_cluster(
     for field, value in (("nodes", nodes), ("gpus_per_node", gpus_per_node)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise DomainError(f"{owner}: {field} must be a whole number >= 1, got {value!r}")
-    return Cluster.uniform(node_type(gpus=8 if gpus_per_node is None else gpus_per_node), nodes)
+    return Cluster.uniform(
+        node_type(gpus=8 if gpus_per_node is None else gpus_per_node, lookup=lookup), nodes
+    )
 
 
 def describe_cluster(cluster: Cluster) -> str:

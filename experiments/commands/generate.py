@@ -56,6 +56,14 @@ def command(
     mem_threshold: o.MemThresholdOption = None,
     max_share: o.MaxShareOption = None,
     rule: o.RuleOption = None,
+    profiles: Annotated[
+        Path | None,
+        typer.Option(
+            "--profiles",
+            metavar="FILE",
+            help="Draw from the profiles of this file (of profiles import, or its CSV), not the paper's.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Instance file to write (JSON).")
     ] = None,
@@ -67,7 +75,7 @@ def command(
     """Make an instance of a family; the same options give the same bytes."""
     screen = Out(json=json, quiet=quiet)
     shares = mix_of(mix)
-    from eaco_opt.io import instance_digest, write_instance
+    from eaco_opt.io import instance_digest, read_profiles, write_instance
     from eaco_opt.output import refuse_existing
     from instances import generate
     from instances.generators import DEFAULT_SLACK
@@ -87,6 +95,7 @@ def command(
         limits=o.limits_of(u_threshold, mem_threshold, max_share, rule),
         objective=o.objective_of(alpha),
         seed=seed,
+        profiles=None if profiles is None else read_profiles(profiles),
     )
     if out is not None:
         write_instance(out, made, force=force)

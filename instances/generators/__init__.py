@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from eaco_opt.cluster import Cluster
 from eaco_opt.errors import DomainError
+from eaco_opt.impossible import impossible_jobs
 from eaco_opt.instance import Instance
 from eaco_opt.limits import Limits, Objective
+from eaco_opt.profile import Profile, checked_profiles
 from eaco_opt.registry import Registry
 
 from ..clusters import resolve_cluster
@@ -40,6 +42,7 @@ def generate(
     limits: Limits | None = None,
     objective: Objective | None = None,
     seed: int = 0,
+    profiles: Iterable[Profile] | None = None,
 ) -> Instance:
     """Return an instance of a family; the same arguments give the same bytes.
 
@@ -52,7 +55,8 @@ def generate(
     nodes, gpus_per_node
         Number of V100 nodes and GPUs of each (8 by default).
     cluster
-        A cluster instead; its GPUs must be V100, the only type that the four models have epoch times for.
+        A cluster instead; its GPUs must be V100, the only type that the four models have epoch times for,
+        unless ``profiles`` are given.
     load
         Offered load: exclusive GPU-hours of all jobs over GPU-hours of the cluster in the time during which
         jobs arrive; above 0.
@@ -68,13 +72,19 @@ def generate(
         :class:`~eaco_opt.limits.Objective`.
     seed
         Whole number >= 0.
+    profiles
+        Profiles to draw the models from instead of the paper's four, e.g. of
+        :func:`eaco_opt.io.read_profiles`. Those that ``mix`` does not leave out need an epoch time for every
+        GPU count of the family on every GPU type of the cluster that can host it. No set counts as measured:
+        slowdowns are those of the model ``additive``, and V100 nodes made here look up no measured power.
 
     Raises
     ------
     UnknownNameError
         No such family, or no such model in ``mix``; the text lists the known names.
     DomainError
-        An argument is out of range; the text says which and what is expected.
+        An argument is out of range; the text says which and what is expected. Or a profile of ``profiles``
+        has no epoch time where it needs one, or fits on no GPU of the cluster.
     """
     maker: Callable[[Request], Instance] = GENERATORS.get(family)
     owner = f"family {family!r}"
@@ -85,7 +95,9 @@ def generate(
     request = Request(
         family=family,
         jobs=jobs,
-        cluster=resolve_cluster(owner, nodes=nodes, gpus_per_node=gpus_per_node, cluster=cluster),
+        cluster=resolve_cluster(
+            owner, nodes=nodes, gpus_per_node=gpus_per_node, cluster=cluster, lookup=profiles is None
+        ),
         load=load,
         slack=slack,
         epochs=epochs,
@@ -93,5 +105,22 @@ def generate(
         limits=limits or Limits(),
         objective=objective or Objective(),
         seed=seed,
+        profiles=None if profiles is None else checked_profiles(owner, profiles),
     )
-    return maker(request)
+    made = maker(request)
+    if request.profiles is not None:
+        _check_own(owner, made, request.profiles)
+    return made
+
+
+def _check_own(owner: str, made: Instance, profiles: tuple[Profile, ...]) -> None:
+    """Refuse an instance that was not drawn from the profiles given, or has jobs that fit nowhere."""
+    if made.profiles != profiles:
+        raise DomainError(f"{owner}: does not take profiles of the caller's own; leave them out")
+    profile_of = {job.name: job.profile for job in made.jobs}
+    for job in impossible_jobs(made):
+        if not job.deadline_only:
+            raise DomainError(
+                f"{owner}: profile {profile_of[job.job]!r} can run nowhere in this cluster (job "
+                f"{job.job!r}): {job.reason}; take another cluster or other limits, or leave it out with mix"
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,11 +15,12 @@ from eaco_opt.errors import DomainError
 from eaco_opt.instance import Instance
 from eaco_opt.job import Job
 from eaco_opt.limits import Limits, Objective
+from eaco_opt.profile import Profile
 
 from .. import paper
 from ..clusters import describe_cluster
 from ..draws import between, checked_seed, checked_slack, pick, shares, uniforms, whole
-from ..workloads import PaperWorkload, paper_workload
+from ..workloads import Workload, own_workload, paper_workload
 
 DEFAULT_LOAD = 1.0
 """Offered load when none is given: as much work as the cluster can do exclusively."""
@@ -51,6 +52,7 @@ class Request:
     limits: Limits
     objective: Objective
     seed: int
+    profiles: tuple[Profile, ...] | None = None
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -77,7 +79,9 @@ class Request:
                     f"{self.epochs!r}"
                 )
             put(self, "epochs", (pair[0], pair[1]))
-        shares(owner, self.mix, paper.MODELS)
+        if self.profiles is not None:
+            put(self, "profiles", tuple(sorted(self.profiles, key=lambda p: p.name)))
+        self.shares()
         put(self, "seed", checked_seed(owner, self.seed))
 
     @property
@@ -85,22 +89,40 @@ class Request:
         """What messages call the family."""
         return f"family {self.family!r}"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the models to draw from: the profiles given, in order of name, or the paper's four."""
+        return paper.MODELS if self.profiles is None else tuple(p.name for p in self.profiles)
+
+    def shares(self) -> tuple[float, ...]:
+        """Return the share of each of :attr:`names`."""
+        return shares(self.owner, self.mix, self.names)
+
     def uniforms(self, stream: str, count: int | None = None) -> NDArray[np.float64]:
         """Return uniforms of one stream, one for each job unless ``count`` says otherwise."""
         return uniforms(self.seed, stream, self.jobs if count is None else count)
 
     def models(self) -> NDArray[np.int64]:
-        """Return (J,) positions in :data:`instances.paper.MODELS`, drawn with the shares of the mix."""
-        return pick(self.uniforms("model"), shares(self.owner, self.mix, paper.MODELS))
+        """Return (J,) positions in :attr:`names`, drawn with the shares of the mix."""
+        return pick(self.uniforms("model"), self.shares())
 
     def whole_epochs(self) -> NDArray[np.int64]:
         """Return (J,) epochs, uniform whole numbers in the range asked for."""
         low, high = self.epochs or DEFAULT_EPOCHS
         return whole(self.uniforms("epochs"), low, high)
 
-    def workload(self) -> PaperWorkload:
-        """Return the four models for the cluster; refuses GPUs without epoch times."""
-        return paper_workload(self.owner, self.cluster)
+    def workload(self, counts: Collection[int]) -> Workload:
+        """Return the models for the cluster; refuses GPUs without epoch times.
+
+        Parameters
+        ----------
+        counts
+            GPU counts that the family's jobs may have in this cluster.
+        """
+        if self.profiles is None:
+            return paper_workload(self.owner, self.cluster)
+        drawn = [name for name, share in zip(self.names, self.shares(), strict=True) if share > 0.0]
+        return own_workload(self.owner, self.cluster, self.profiles, counts=counts, drawn=drawn)
 
     def call(self) -> str:
         """Return the call as JSON, for the metadata (limits and objective are in the instance itself)."""
@@ -114,6 +136,8 @@ class Request:
             "mix": None if self.mix is None else {k: float(x) for k, x in sorted(self.mix.items())},
             "seed": self.seed,
         }
+        if self.profiles is not None:
+            out["profiles"] = list(self.names)
         return json.dumps(out, sort_keys=True)
 
 
@@ -136,7 +160,7 @@ def arrival_window_s(
 def assemble(
     request: Request,
     *,
-    workload: PaperWorkload,
+    workload: Workload,
     models: NDArray[np.int64],
     gpus: NDArray[np.int64],
     epochs: NDArray[np.int64],
@@ -148,15 +172,15 @@ def assemble(
     Parameters
     ----------
     request, workload
-        The call and its four models.
+        The call and its models.
     models, gpus, epochs
-        (J,) position in :data:`instances.paper.MODELS`, GPUs and epochs.
+        (J,) position in the names of the workload, GPUs and epochs.
     release_s
         (J,) unshifted releases [s].
     assumptions
         Added to the metadata.
     """
-    tau = np.array([workload.epoch_time_s[m] for m in paper.MODELS])[models]
+    tau = workload.tau_s(models, gpus)
     slack = between(request.uniforms("slack"), *request.slack)
     order = np.argsort(release_s, kind="stable")
     shifted = release_s - release_s[order[0]]
@@ -167,7 +191,7 @@ def assemble(
         jobs.append(
             Job(
                 name=f"j{place}",
-                profile=paper.MODELS[int(models[i])],
+                profile=workload.names[int(models[i])],
                 gpus=int(gpus[i]),
                 epochs=int(epochs[i]),
                 release_s=release,
@@ -208,11 +232,11 @@ UNIFORM_RELEASES = (
 
 def uniform_releases_s(
     request: Request,
-    workload: PaperWorkload,
+    workload: Workload,
     models: NDArray[np.int64],
     gpus: NDArray[np.int64],
     epochs: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Return (J,) releases uniform over the time that the load gives [s]."""
-    tau = np.array([workload.epoch_time_s[m] for m in paper.MODELS])[models]
+    tau = workload.tau_s(models, gpus)
     return request.uniforms("release") * arrival_window_s(request, tau, gpus, epochs)

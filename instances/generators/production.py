@@ -36,9 +36,8 @@ from numpy.typing import NDArray
 from eaco_opt.errors import DomainError, FormatError
 from eaco_opt.instance import Instance
 
-from .. import paper
-from ..clusters import largest_job
-from ..draws import pick, shares
+from ..clusters import gpu_types, largest_job
+from ..draws import pick
 from ..readers.localtime import zone
 from ..readers.philly_csv import TIME_ZONE, PhillyCsv
 from ..readers.text import read_text
@@ -371,14 +370,14 @@ def cumulative_rate(fit: ProductionFit, hours: int, normals: NDArray[np.float64]
 def production(request: Request) -> Instance:
     """Jobs like those of the Philly cluster: sweeps, day and week, GPU counts and running times of the trace.
 
-    Each job is one of the four models and has as many epochs as its running time gives, at least 1. A count
+    Each job is one of the models and has as many epochs as its running time gives, at least 1. A count
     above what one job can have in the cluster is cut to that.
     """
     from scipy.special import ndtr, ndtri
 
     fit, n = stored_fit(), request.jobs
-    workload = request.workload()
-    largest = largest_job(request.cluster, (paper.GPU_TYPE,))
+    largest = largest_job(request.cluster, gpu_types(request.cluster))
+    workload = request.workload([min(count, largest) for count in fit.gpu_counts])
 
     # Groups, until there are enough jobs; every stream has one number for each group or job that could be.
     # A count's share of groups is its share of jobs over the mean size of its groups, cut as they are.
@@ -393,7 +392,7 @@ def production(request: Request) -> Instance:
 
     asked = counts[group]
     gpus = np.minimum(asked, largest)
-    models = pick(request.uniforms("model"), shares(request.owner, request.mix, paper.MODELS))[group]
+    models = pick(request.uniforms("model"), request.shares())[group]
 
     # Copula: a score for the group and one for the job, mixed so that the sum is standard normal again.
     rho = fit.duration_correlation
@@ -402,7 +401,7 @@ def production(request: Request) -> Instance:
     own = ndtri(request.uniforms("duration-in-group") + tiny)
     u = ndtr(math.sqrt(rho) * shared + math.sqrt(1.0 - rho) * own)
     durations = draw_durations_s(fit, asked, u)
-    tau = np.array([workload.epoch_time_s[m] for m in paper.MODELS])[models]
+    tau = workload.tau_s(models, gpus)
     epochs = np.maximum(1, np.floor(durations / tau + 0.5)).astype(np.int64)
     if request.epochs is not None:
         epochs = np.clip(epochs, *request.epochs)

@@ -15,9 +15,12 @@ from eaco_opt.io import (
     instance_from_json,
     instance_to_json,
     json_schema,
+    profiles_from_csv,
+    profiles_from_json,
     schedule_from_csv,
     schedule_from_json,
 )
+from eaco_opt.io_profiles import _COLUMNS as _PROFILE_COLUMNS
 from eaco_opt.io_schedule import _COLUMNS
 
 
@@ -32,9 +35,10 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_examples_are_read(page: str) -> None:
-    """The instance, the cluster and both schedules of the page are what the readers take, and agree."""
-    instance_text, cluster_text, schedule_text = blocks(page, "json")
-    (csv_text,) = blocks(page, "csv")
+    """The instance, the cluster, both schedules and both profiles are what the readers take, and agree."""
+    instance_text, cluster_text, schedule_text, profiles_text = blocks(page, "json")
+    csv_text, profiles_csv_text = blocks(page, "csv")
+    assert profiles_from_csv(profiles_csv_text) == profiles_from_json(profiles_text)
     instance = instance_from_json(instance_text)
     assert instance_from_json(instance_to_json(instance)) == instance
     assert [n.name for n in instance.cluster.nodes] == ["n0", "n1"]
@@ -72,6 +76,7 @@ def keys(schema: Any) -> set[str]:
 def test_every_key_and_column_is_described(page: str) -> None:
     """Every key of the schemas and every column of the CSV stands in the page."""
     known = set().union(*(keys(json_schema(name)) for name in SCHEMAS)) | set(_COLUMNS)
+    known |= set(_PROFILE_COLUMNS)
     assert len(known) > 60
     words = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
     assert known <= words, sorted(known - words)

@@ -24,10 +24,13 @@ from eaco_opt.io import (
     instance_from_json,
     instance_to_json,
     json_schema,
+    profiles_from_json,
+    profiles_to_json,
     schedule_from_json,
     schedule_to_json,
 )
 from eaco_opt.io_json import Record
+from eaco_opt.io_profiles import PROFILES
 from eaco_opt.io_schedule import SCHEDULE, SEGMENT
 from eaco_opt.schedule import Schedule, ScheduleClass, Segment
 from tests.strategies import small_instances, small_instances_with_schedules
@@ -71,7 +74,7 @@ def test_schemas_are_schemas(name: str) -> None:
 
 def test_unknown_schema() -> None:
     """An unknown name lists the known ones."""
-    with pytest.raises(UnknownNameError, match="known are: instance, cluster, schedule"):
+    with pytest.raises(UnknownNameError, match="known are: instance, cluster, schedule, profiles"):
         json_schema("job")
 
 
@@ -133,6 +136,8 @@ def test_documents_follow_the_dataclasses() -> None:
     """The same for the outermost objects."""
     same_fields(json_schema("instance"), forms.INSTANCE, HEADER)
     same_fields(json_schema("cluster"), forms.CLUSTER, HEADER | {"groups"})
+    profiles = json_schema("profiles")
+    assert set(profiles["properties"]) - HEADER == set(PROFILES.fields) == set(profiles["required"]) - HEADER
     schedule = json_schema("schedule")
     fields = {f.name for f in dataclasses.fields(Schedule)}
     assert set(schedule["properties"]) - HEADER == fields == set(SCHEDULE.fields)
@@ -143,8 +148,10 @@ def test_documents_follow_the_dataclasses() -> None:
 
 
 def test_shared_definitions_are_the_same() -> None:
-    """What both schemas of instances and of clusters define, they define alike, and nothing is left."""
+    """What instances and clusters or profiles both define, they define alike, and nothing is left."""
     instance, cluster = json_schema("instance"), json_schema("cluster")
+    for name, part in json_schema("profiles")["$defs"].items():
+        assert instance["$defs"][name] == part
     for name, part in cluster["$defs"].items():
         assert instance["$defs"][name] == part
     assert set(instance["$defs"]) == {*RECORDS, "name", "group"}
@@ -158,6 +165,10 @@ def test_what_is_written_is_valid(instance: Instance) -> None:
     """The schemas accept every instance and cluster that the writers put out."""
     assert errors("instance", instance_to_json(instance)) == []
     assert errors("cluster", cluster_to_json(instance.cluster)) == []
+    if instance.profiles:
+        text = profiles_to_json(instance.profiles)
+        assert errors("profiles", text) == []
+        assert profiles_from_json(text) == instance.profiles
 
 
 @given(small_instances_with_schedules(wild=True))
@@ -213,6 +224,17 @@ def test_what_is_read_is_valid(instance: Instance, data: st.DataObject) -> None:
     assert errors("instance", text) == []
 
 
+@given(small_instances(), st.data())
+def test_read_profiles_are_valid(instance: Instance, data: st.DataObject) -> None:
+    """The same for files of profiles."""
+    text = data.draw(edited(profiles_to_json(instance.profiles)))
+    try:
+        profiles_from_json(text)
+    except EacoError:
+        return
+    assert errors("profiles", text) == []
+
+
 @given(small_instances_with_schedules(), st.data())
 def test_read_schedules_are_valid(drawn: tuple[Instance, Schedule], data: st.DataObject) -> None:
     """The same for schedules."""
@@ -240,6 +262,10 @@ def test_read_schedules_are_valid(drawn: tuple[Instance, Schedule], data: st.Dat
         ("schedule", ("segments", 0, "gpus", 0, "gpus", 0), -1),
         ("schedule", ("segments", 0, "end"), 1),
         ("schedule", ("schedule_class",), "offline"),
+        ("profiles", ("profiles",), []),
+        ("profiles", ("profiles", 0, "gpu_util_mean"), 62.5),
+        ("profiles", ("profiles", 0, "epoch_times", 0, "epoch_time_s"), 0),
+        ("profiles", ("profiles", 0, "epoch_time_h"), 1),
     ],
 )
 @given(drawn=small_instances_with_schedules())
@@ -255,7 +281,11 @@ def test_what_is_wrong_is_invalid(
     job = instance.jobs[0]
     first = Segment(job=job.name, start_s=0.0, end_s=1.0, gpus=((0, 0),))
     plan = dataclasses.replace(schedule, segments=(first,))
-    text = instance_to_json(instance) if name == "instance" else schedule_to_json(plan, instance)
+    text = {
+        "instance": lambda: instance_to_json(instance),
+        "schedule": lambda: schedule_to_json(plan, instance),
+        "profiles": lambda: profiles_to_json(instance.profiles),
+    }[name]()
     content = json.loads(text)
     box = content
     for step in steps[:-1]:
