@@ -9,7 +9,9 @@ physics).
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from itertools import combinations_with_replacement
 from typing import Any
 
 from hypothesis import strategies as st
@@ -353,3 +355,91 @@ def small_instances_with_schedules(draw: st.DrawFn, **options: Any) -> tuple[Ins
         schedule_class=draw(st.sampled_from(ScheduleClass)),
         method=draw(_TEXTS if wild else st.sampled_from(["", "by hand"])),
     )
+
+
+# Epoch times and releases that differ by up to eight powers of ten, but never by less than the tolerance of
+# times where they are compared: 1 ms within the first hour, 50 ms after 1e6 s.
+_HARD_TIMES = (
+    ((0.001, 0.05, 1.0, 33.3, 600.0), (0.0, 0.0, 0.001, 33.3)),
+    ((0.05, 1.0, 33.3, 600.0, 1e6), (0.0, 0.0, 33.3, 1e6)),
+)
+_HARD_CLOCKS = (0.0, 0.1, 1.5e9, 1.5e9 + 0.1)
+
+
+@st.composite
+def hard_instances_with_plans(
+    draw: st.DrawFn, *, max_jobs: int = 5, clocks: tuple[float, ...] = _HARD_CLOCKS
+) -> tuple[Instance, dict[str, Placement]]:
+    """Draw an instance and a plan full of ties: equal releases, starts, deadlines, lengths and speeds.
+
+    Epochs take from 1 ms to 1e6 s in one instance, slowdowns are from 0.25 to 4 (or there are none), and
+    the earliest release may lie at 1.5e9 s. Every job has one or two GPUs on one or two nodes of two.
+    """
+    kinds = ["k0", "k1", "k2"][: draw(st.integers(1, 3))]
+    node = draw(clusters(kinds, max_types=1, max_nodes=1, max_gpus=2, sleeping=draw(st.booleans())))
+    node_type = dataclasses.replace(node.node_types[0], gpus=2, gpu_type="gpu0", gpu_memory_gib=64.0)
+    if node_type.wake_s > 0.0:
+        node_type = dataclasses.replace(node_type, wake_s=draw(st.sampled_from([1.0, 33.3])))
+    all_taus, all_offsets = draw(st.sampled_from(_HARD_TIMES))
+    taus = draw(st.lists(st.sampled_from(all_taus), min_size=len(kinds), max_size=len(kinds)))
+    profiles = tuple(
+        Profile(
+            name=kind,
+            epoch_times=(EpochTime(gpu_type="gpu0", epoch_time_s=tau),),
+            gpu_util_mean=util,
+            gpu_util_peak=1.0,
+            gpu_memory_mean_gib=memory,
+            gpu_memory_peak_gib=memory,
+            cpu_share=draw(st.sampled_from([0.0, 0.5, 1.0])),
+        )
+        for kind, tau, util, memory in (
+            (k, t, draw(st.sampled_from([0.0, 0.3, 0.45])), draw(st.sampled_from([0.0, 16.0, 28.8])))
+            for k, t in zip(kinds, taus, strict=True)
+        )
+    )
+    rows = {}
+    if draw(st.booleans()):
+        for members in combinations_with_replacement(kinds, 2):
+            factor = {k: draw(st.sampled_from([0.25, 0.5, 0.9, 1.0, 1.1, 4.0])) for k in members}
+            rows[members] = tuple(factor[k] for k in members)
+    truth = Interference(
+        measured=tuple(MeasuredSlowdown(kinds=k, factors=f) for k, f in rows.items()),
+        model=draw(st.sampled_from(["none", "additive"])),
+        clamp=draw(st.booleans()),
+    )
+    clock = draw(st.sampled_from(clocks))
+    offsets = draw(st.lists(st.sampled_from(all_offsets), min_size=1, max_size=2))
+    slack = draw(st.sampled_from([0.001, 1.0, 100.0, 1e7, math.inf]))
+    jobs: list[Job] = []
+    placements: dict[str, Placement] = {}
+    for i in range(draw(st.integers(1, max_jobs))):
+        profile = draw(st.sampled_from(profiles))
+        release = clock + draw(st.sampled_from(offsets))
+        jobs.append(
+            Job(
+                name=f"job{i}",
+                profile=profile.name,
+                gpus=draw(st.integers(1, 2)),
+                epochs=draw(st.sampled_from([1, 1, 2, 3, 1000])),
+                release_s=release,
+                deadline_s=clock + slack,
+                exclusive=draw(st.integers(0, 5)) == 0,
+            )
+        )
+        at = draw(st.integers(0, 1))
+        gpus = ((at, 0), (at, 1)) if jobs[i].gpus == 2 else ((at, draw(st.integers(0, 1))),)
+        # At once, after one epoch of somebody, or when the other release is over.
+        wait = draw(st.sampled_from([0.0, 0.0, *taus, *offsets]))
+        placements[jobs[i].name] = Placement(start_s=release + node_type.wake_s + wait, gpus=gpus)
+    instance = Instance(
+        name="hard",
+        jobs=tuple(jobs),
+        profiles=profiles,
+        cluster=Cluster.uniform(node_type, 2, pue=draw(st.sampled_from([1.0, 1.3]))),
+        truth=truth,
+        limits=Limits(u_threshold=0.9, mem_threshold=0.9, max_share=draw(st.integers(1, 4))),
+        objective=Objective(
+            alpha=draw(st.sampled_from([0.0, 0.5, 1.0])), jtt_weight=draw(st.sampled_from([0.0, 1.0]))
+        ),
+    )
+    return instance, placements
