@@ -236,6 +236,23 @@ def test_strict_blocks_the_line() -> None:
     assert (found["x"][0][0], found["y"][0][0]) == (20.0, 30.0)
 
 
+def test_a_longer_job_may_pass_where_company_speeds_up() -> None:
+    """r, q and one of c take 30 s an epoch, r and c alone 5 s. r is due at 110 s, the other GPU is taken.
+
+    short (1 epoch) would leave at 30 s, q at 40 s; r, with 2 of 10 epochs done, would end at 120 s:
+    refused. With long (10 epochs) q leaves at 60 s, then r and long would do their other 8 epochs by 100 s:
+    admitted, although long is longer and due earlier. short joins at 60 s, for 10 s at 10 s an epoch: the
+    others end at 105 s.
+    """
+    _, found = _run(
+        job("x", exclusive=True, epochs=90), job("r", epochs=10, by=110.0), job("q", "b", epochs=2),
+        job("short", "c", by=2000.0), job("long", "c", epochs=10, by=105.0),
+        truth=slow(abc=3.0, ac=0.5), options={"observe": False},
+    )  # fmt: skip
+    assert found["long"] == found["r"] == [(0.0, 105.0, G1)]
+    assert found["short"] == [(60.0, 70.0, G1)]
+
+
 def test_order_is_priority_then_release_then_submit_index() -> None:
     """Exclusive jobs of both GPUs, all waiting at 10 s."""
     wide: dict[str, Any] = {"gpus": 2, "exclusive": True}
@@ -371,6 +388,22 @@ def test_joining_a_job_that_waits_means_waiting_with_it() -> None:
         )  # fmt: skip
         assert found["w"] == [(17.0, 27.0, ((0, 1), (1, 0), (1, 1)))]
         assert _gpus(found, "s") == gpus
+
+
+def test_a_node_that_may_fall_asleep_meanwhile_needs_time_to_wake() -> None:
+    """W = 5 s. c runs on node 0 till 14 s, exclusively; v, at 10 s, wakes node 1 for 15 s. w wants 3 GPUs.
+
+    Released at 10 s it may begin with v at 15 s, alone on node 0 by then. Released at 12 s it may not: node
+    0 would have to wake by 17 s. It waits for v's end at 25 s and begins when node 0 has woken, at 30 s.
+    """
+    for at, begins in ((10.0, 15.0), (12.0, 30.0)):
+        _, found = _run(
+            job("c", "z", gpus=1, exclusive=True), job("v", gpus=2, at=10.0, priority=1),
+            job("w", "b", gpus=3, at=at),
+            profiles=[profile("z", 9.0)], cluster=cluster((node_type(wake_s=5.0), 2)),
+        )  # fmt: skip
+        assert found["c"] == [(5.0, 14.0, G0)] and found["v"] == [(15.0, 25.0, ((1, 0), (1, 1)))]
+        assert found["w"][0][0] == begins
 
 
 # Observation ------------------------------------------------------------------------------------------
