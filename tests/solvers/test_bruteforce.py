@@ -319,6 +319,24 @@ def test_a_multi_node_job_leaves_room_beside_its_rest() -> None:
     assert len(set(starts(result).values())) == 1
 
 
+def test_a_job_waits_for_a_multi_node_job_that_itself_waits() -> None:
+    """A holds the first of two nodes for slots 0 to 2, M then takes both for two; X, of 4, is due after slot 4.
+
+    X starts in slot 1, on the second node, to share both slots of M: 180 W for 3 + 2 slots on the first node,
+    180 W for 2 and 210 W for 2 on the second. Nothing but M, which touches A, keeps X from an earlier start.
+    """
+    problem = instance(
+        job("A", 3, deadline_s=1800.0, exclusive=True),
+        job("X", 4, deadline_s=3000.0),
+        job("M", 2, gpus=2, deadline_s=3000.0),
+        nodes=((node_type(), 2),),
+        objective=kilojoule(),
+    )
+    result = solved(problem)
+    assert result.objective == pytest.approx(600 * (5 * 180.0 + 2 * 180 + 2 * 210) / 3.6e6)
+    assert starts(result) == {"A": 0.0, "X": 1.0, "M": 3.0}
+
+
 def test_the_faster_type_wins_where_time_counts_and_the_thrifty_where_energy_does() -> None:
     """Type w runs an epoch in half the time, at 1000 W of server. T0 is that of w: 300 s."""
     greedy = PowerModel(
@@ -458,9 +476,9 @@ def test_an_enumeration_without_any_cut_finds_the_same() -> None:
 
 @pytest.mark.slow
 def test_an_enumeration_without_any_cut_finds_the_same_on_many() -> None:
-    """The same on thousands of instances, with up to 5,000 plans each."""
-    seen = compare_with_everything(range(10_000, 14_000), 5_000)
-    assert seen["instances"] >= 2_500
+    """The same on over a thousand instances, with up to 4,000 plans each."""
+    seen = compare_with_everything(range(10_000, 12_000), 4_000)
+    assert seen["instances"] >= 1_200
 
 
 LARGER = {
