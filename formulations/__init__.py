@@ -1,8 +1,14 @@
 """The mathematics of the problem: optimisation models, free of any `solve` call.
 
-Nothing is here yet. What belongs here: the time-indexed mixed-integer model, the CP-SAT model and the
-configuration linear programme, each one file and one registry line, and the pieces that they share: the time
-grid, the enumeration of co-location patterns, the scaling of coefficients.
+Three formulations of the static class on the grid (docs/formulations.md), each one file:
+
+- `cpsat`: CP-SAT, exact integers
+- `milp`: PuLP, readable beside its equations
+- `milp_arrays`: the same model, straight into HiGHS
+
+and what they share: `base` (protocols), `grid`, `windows`, `patterns`, `costs`, `scaling`, `space` (sets counted,
+not placed), `placing` (counts to plans and back), `milp_terms`, `linear`, `highs`, `verdict` (what a solver's answer
+is worth).
 
 Imports `eaco_opt` only. PuLP, OR-Tools and HiGHS may be imported here and in `solvers`, nowhere else.
 """
