@@ -766,7 +766,7 @@ class _Checker:
             energy_j=_real(total),
             avg_tpe_s=_real(avg_tpe),
             mean_jtt_s=_real(mean_jtt),
-            makespan_s=_real(max((self._end(r) for r in self.runs if r), default=self.origin) - self.origin),
+            makespan_s=_real(max([self.origin, *(self._end(r) for r in self.runs if r)]) - self.origin),
             objective=objective,
             reference_energy_j=None if reference is None else _real(reference[0]),
             reference_tpe_s=None if reference is None else _real(reference[1]),

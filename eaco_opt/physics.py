@@ -251,7 +251,7 @@ def _play(view: ArrayView, runs: _Runs, grid_s: float | None) -> _Outcome:
     state = make_state(view)
     fixed = make_view(view)
     table = np.zeros((9, n))
-    table[0] = np.inf
+    table[0], table[1] = np.inf, -np.inf  # first start, last end
     overrun, missing = np.zeros((2, n))
     early = np.zeros(len(runs.job), dtype=np.bool_)
     sets = make_sets(view)
