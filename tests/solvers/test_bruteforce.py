@@ -320,7 +320,7 @@ def test_a_multi_node_job_leaves_room_beside_its_rest() -> None:
 
 
 def test_a_job_waits_for_a_multi_node_job_that_itself_waits() -> None:
-    """A holds the first of two nodes for slots 0 to 2, M then takes both for two; X, of 4, is due after slot 4.
+    """A holds the first of two nodes for 3 slots, M then takes both for two; X, of 4, is due after slot 4.
 
     X starts in slot 1, on the second node, to share both slots of M: 180 W for 3 + 2 slots on the first node,
     180 W for 2 and 210 W for 2 on the second. Nothing but M, which touches A, keeps X from an earlier start.
