@@ -375,6 +375,8 @@ def find_candidate(
                 g,
                 t,
                 size,
+                now,
+                ready,
                 room,
                 cand_gpu,
                 cand_load,
@@ -596,6 +598,8 @@ def _spreads(
     g: int,
     t: int,
     size: int,
+    now: float,
+    ready: FloatArray,
     room: IntArray,
     cand_gpu: IntArray,
     cand_load: FloatArray,
@@ -606,8 +610,8 @@ def _spreads(
 ) -> int:
     """Append candidates over several nodes of type ``t``: whole nodes in a row by load, and a rest.
 
-    Whole nodes are ranked by mean load; candidate i takes those ranked i, i+1, ... and
-    the remaining GPUs on the node, not among them, where they find the highest load.
+    Whole nodes are ranked by mean load; each run i, i+1, ... of them is combined with each other
+    node that has room for the remaining GPUs, which go where they find the highest load on it.
     """
     nodes = len(view.node_type)
     whole, rest = g // size, g % size
@@ -631,47 +635,49 @@ def _spreads(
             take[at] = n
             n_whole += 1
     for i in range(n_whole - whole + 1):
-        if n_cand >= len(cand_load):
-            return FULL
-        p = 0
-        load = 0.0
-        for q in range(i, i + whole):
-            n = take[q]
-            for gpu in range(view.first_gpu[n], view.first_gpu[n + 1]):
-                cand_gpu[n_cand, p] = gpu
-                load += sets.load[state.gpu_set[gpu]]
-                p += 1
-        if rest > 0:
-            best, best_load = -1, -1.0
-            for n in range(nodes):
-                if view.node_type[n] != t or room[cls, n] < rest:
+        seen_empty = False
+        for other in range(nodes if rest > 0 else 1):
+            if rest > 0:
+                if view.node_type[other] != t or room[cls, other] < rest:
                     continue
                 used = False
                 for q in range(i, i + whole):
-                    if take[q] == n:
+                    if take[q] == other:
                         used = True
                 if used:
                     continue
-                total = _highest(view, sets, state, sigma, observed, u_limit, existing, cls, n, rest, group)
-                if best < 0 or _rounded(total) > _rounded(best_load):
-                    best, best_load = n, total
-            if best < 0:
-                continue
-            _highest(view, sets, state, sigma, observed, u_limit, existing, cls, best, rest, group)
-            for q in range(rest):
-                cand_gpu[n_cand, p] = group[0, q]
-                p += 1
-            load += best_load
-        for a in range(1, g):
-            x = cand_gpu[n_cand, a]
-            b = a - 1
-            while b >= 0 and cand_gpu[n_cand, b] > x:
-                cand_gpu[n_cand, b + 1] = cand_gpu[n_cand, b]
-                b -= 1
-            cand_gpu[n_cand, b + 1] = x
-        cand_load[n_cand] = _rounded(load / g)
-        cand_node[n_cand] = take[i]
-        n_cand += 1
+                # Empty nodes that could run the job at the same time are one.
+                if state.node_i[other, 0] == 0 and ready[other] <= now:
+                    if seen_empty:
+                        continue
+                    seen_empty = True
+            if n_cand >= len(cand_load):
+                return FULL
+            p = 0
+            load = 0.0
+            for q in range(i, i + whole):
+                n = take[q]
+                for gpu in range(view.first_gpu[n], view.first_gpu[n + 1]):
+                    cand_gpu[n_cand, p] = gpu
+                    load += sets.load[state.gpu_set[gpu]]
+                    p += 1
+            if rest > 0:
+                load += _highest(
+                    view, sets, state, sigma, observed, u_limit, existing, cls, other, rest, group
+                )
+                for q in range(rest):
+                    cand_gpu[n_cand, p] = group[0, q]
+                    p += 1
+            for a in range(1, g):
+                x = cand_gpu[n_cand, a]
+                b = a - 1
+                while b >= 0 and cand_gpu[n_cand, b] > x:
+                    cand_gpu[n_cand, b + 1] = cand_gpu[n_cand, b]
+                    b -= 1
+                cand_gpu[n_cand, b + 1] = x
+            cand_load[n_cand] = _rounded(load / g)
+            cand_node[n_cand] = take[i]
+            n_cand += 1
     return n_cand
 
 

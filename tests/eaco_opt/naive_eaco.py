@@ -278,7 +278,7 @@ class NaiveEaco:
     def spreads(
         self, world: World, g: int, nodes: list[int], size: int, open_gpus: list[list[int]]
     ) -> Iterator[Gpus]:
-        """Runs of neighbours in the rank by load, and the rest where it finds the highest load (11.45)."""
+        """Runs of neighbours in the rank by load, the rest on each other node, fullest GPUs first (11.45)."""
 
         def total(gpus: Iterable[int]) -> Fraction:
             return sum((self.load(world.residents(k)) for k in gpus), Fraction(0))
@@ -290,18 +290,13 @@ class NaiveEaco:
         for i in range(len(ranked) - whole + 1):
             run = ranked[i : i + whole]
             gpus = [k for n in run for k in self.on_node[n]]
-            if rest:
-                best: tuple[Fraction, int, list[int]] | None = None
-                for n in nodes:
-                    if n in run or len(open_gpus[n]) < rest:
-                        continue
+            if not rest:
+                yield tuple(sorted(gpus))
+                continue
+            for n in nodes:
+                if n not in run and len(open_gpus[n]) >= rest:
                     fullest = sorted(open_gpus[n], key=lambda k: (-self.load(world.residents(k)), k))[:rest]
-                    if best is None or total(fullest) > best[0]:
-                        best = (total(fullest), n, fullest)
-                if best is None:
-                    continue
-                gpus += best[2]
-            yield tuple(sorted(gpus))
+                    yield tuple(sorted(gpus + fullest))
 
     # Events -------------------------------------------------------------------------------------------
 

@@ -158,6 +158,40 @@ def test_several_nodes_by_load() -> None:
     assert _gpus(found, "x") == ((0, 0), (1, 0), (1, 1))
 
 
+def test_the_rest_goes_where_the_deadlines_allow() -> None:
+    """Three nodes; r on node 0 would be late in company. 3 GPUs take node 1 whole and the rest on node 2."""
+    _, found = _run(
+        job("r", epochs=3, by=30.0), job("x", "b", gpus=3, at=5.0), truth=slow(ab=1.5),
+        cluster=cluster((node_type(), 3)),
+    )  # fmt: skip
+    assert found["x"] == [(5.0, 15.0, ((1, 0), (1, 1), (2, 0)))]
+
+
+def test_a_start_may_bring_nodes_together_in_the_rank() -> None:
+    """Nodes 0, 1, 2 by load, of which 1 hosts a job that would be late: 4 GPUs find no two neighbours.
+
+    Then x, which only node 2 takes, makes it the fullest: its neighbour in the rank is node 0 now, and a job
+    like the first, behind x in the line, starts, although it is longer and due earlier.
+    """
+    apart = (("b", "d"), ("b", "e"), ("d", "e"), ("a", "b"), ("a", "e"))
+    _, found = _run(
+        job("p", "b", gpus=2, epochs=9),
+        job("q", "e", gpus=2, epochs=9, by=90.0),
+        job("r", "d", gpus=2, epochs=9),
+        job("first", "c", gpus=4, at=5.0),
+        job("x", gpus=2, at=5.0),
+        job("second", "c", gpus=4, epochs=2, at=5.0, by=1000.0),
+        profiles=[profile("b", util=0.4), profile("e", util=0.3), profile("d", util=0.2)],
+        cluster=cluster((node_type(), 3)),
+        truth=Interference(measured=slow(ce=2.0).measured, cannot_share=apart),
+        options={"observe": False},
+    )
+    assert _gpus(found, "x") == ((2, 0), (2, 1))
+    assert found["second"][0][0] == 5.0
+    assert _gpus(found, "second") == ((0, 0), (0, 1), (2, 0), (2, 1))
+    assert found["first"][0][0] > 5.0
+
+
 def test_fewer_candidates_a_node() -> None:
     """With one candidate a node only the fullest group is tried: x, which p's deadline keeps away, waits.
 
