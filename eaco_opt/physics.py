@@ -300,7 +300,7 @@ def _snap(
         run = int(np.argmax(off))
         name = view.instance.jobs[int(runs.job[run])].name
         raise ScheduleError(
-            f"job {name!r}: {what} {times[run]!r} s after the earliest release, which is no "
+            f"job {name!r}: {what} {float(times[run])!r} s after the earliest release, which is no "
             "boundary of slots of "
             f"{grid_s:g} s; grid physics needs times on the grid"
         )
