@@ -7,6 +7,7 @@ departures are rounded up to the end of the slot.
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -309,7 +310,8 @@ def _snap(
 
 
 def _need_grid(grid_s: float | None) -> None:
-    if grid_s is not None and not (math.isfinite(grid_s) and grid_s > 0.0):
+    real = isinstance(grid_s, numbers.Real) and not isinstance(grid_s, bool)
+    if grid_s is not None and not (real and math.isfinite(grid_s) and grid_s > 0.0):
         raise ScheduleError(f"grid: the slot length must be a positive number of seconds, got {grid_s!r}")
 
 

@@ -181,8 +181,9 @@ def test_wake_ups_on_a_grid() -> None:
     assert evaluate(inst, plan(inst, x=(0.0, G00), y=(75.0, G00)), grid_s=25.0).physical_violations == 1
 
 
-@pytest.mark.parametrize("slot", [0.0, -1.0, math.inf, math.nan])
-def test_slot_length_must_be_a_positive_number(slot: float) -> None:
+@pytest.mark.parametrize("slot", [0.0, -1.0, math.inf, math.nan, True, "10", [1.0]])
+def test_slot_length_must_be_a_positive_number(slot: Any) -> None:
+    """Anything else is refused, by plans and by schedules."""
     inst = build((job("x", "a", 1, 4),))
     one = plan(inst, x=(0.0, G00))
     for call in (evaluate, plan_schedule):
