@@ -309,7 +309,7 @@ def _snap(
     return result
 
 
-def _need_grid(grid_s: float | None) -> None:
+def _need_grid(grid_s: Any) -> None:
     real = isinstance(grid_s, numbers.Real) and not isinstance(grid_s, bool)
     if grid_s is not None and not (real and math.isfinite(grid_s) and grid_s > 0.0):
         raise ScheduleError(f"grid: the slot length must be a positive number of seconds, got {grid_s!r}")
