@@ -34,6 +34,10 @@ class UnknownNameError(EacoError):
     """A name is not in the registry; the text lists the known ones."""
 
 
+class PartError(EacoError, ImportError):
+    """A registered part cannot be imported."""
+
+
 class ImpossibleJobsError(EacoError):
     """Some jobs can run nowhere in the cluster (docs/model.md section 3).
 

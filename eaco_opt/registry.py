@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from importlib.metadata import entry_points
 from typing import Any
 
-from .errors import EacoError, UnknownNameError
+from .errors import EacoError, PartError, UnknownNameError
 
 
 class Registry:
@@ -50,9 +50,14 @@ class Registry:
     def _read_third_parties(self) -> None:
         if self._third_parties_read:
             return
+        own = dict(self._targets)
+        try:
+            for point in sorted(entry_points(group=self.group), key=lambda p: p.name):
+                self.register(point.name, point.value)
+        except EacoError:
+            self._targets = own  # the same error next time, not half of the parts
+            raise
         self._third_parties_read = True
-        for point in sorted(entry_points(group=self.group), key=lambda p: p.name):
-            self.register(point.name, point.value)
 
     def names(self) -> tuple[str, ...]:
         """Return the known names, in order of registration."""
@@ -74,6 +79,8 @@ class Registry:
         ------
         UnknownNameError
             The name is not known; the text lists those that are.
+        PartError
+            The part cannot be imported.
         EacoError
             The part has no docstring of its own.
         """
@@ -81,7 +88,13 @@ class Registry:
             known = ", ".join(self.names())
             raise UnknownNameError(f"unknown {self.family} {name!r}; known are: {known}")
         module, _, attribute = self._targets[name].partition(":")
-        part = getattr(importlib.import_module(module), attribute)
+        try:
+            part = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise PartError(
+                f"{self.family} {name!r} ({self._targets[name]}) cannot be loaded: {error}; install what it "
+                "needs, or remove the distribution that registers it"
+            ) from error
         if not (getattr(part, "__doc__", None) or "").strip():
             raise EacoError(f"{self.family} {name!r} ({self._targets[name]}) has no docstring; write one")
         return part
