@@ -107,9 +107,7 @@ def test_philly(data_dir: Path, mapping: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["fifo_packed", "gandiva"])
 def test_obey_u_on_a_trace(data_dir: Path, name: str) -> None:
     """With `obey_u` the rivals keep U_threshold too, on a trace where they break it without."""
-    made = _import(
-        "philly-csv", data_dir / "philly" / "philly_jobs.csv", mapping="native", nodes=8, jobs=250
-    )
+    made = _import("philly-csv", data_dir / "philly" / "philly_jobs.csv", mapping="native", nodes=8, jobs=250)
     without = _run(made.instance, name)[1]
     assert without.threshold_violations > 0
     assert _run(made.instance, name, obey_u=True)[1].threshold_violations == 0
