@@ -672,7 +672,17 @@ def run(
             tf = state.due[state.heap[0]]
         if at >= n and counter[HEAP] == 0:
             return OK
-        if tf <= ts + 1e-6 + 1e-9 * min(ts, 1e300) or at >= n:
+        leaves = tf <= ts + 1e-6 or at >= n
+        limit = ts + 1e-6 + 1e-9 * min(ts, 1e300)
+        if not leaves and tf <= limit:
+            # Late in a long run the tolerance is wide: who leaves elsewhere does not come first.
+            k = order[at]
+            leaves = state.running[job[k]]
+            for p in range(offset[k], offset[k + 1]):
+                for i in range(sets.size[state.gpu_set[gpu[p]]]):
+                    if state.due[state.resident[gpu[p], i]] <= limit:
+                        leaves = True
+        if leaves:
             j = state.heap[0]
             t = tf
             state.jumps[j] += state.speed[j]
@@ -710,6 +720,8 @@ def run(
                     early[k] = False
                     counter[PHYSICAL] -= 1
                 return code
+            if t > ts and not np.isnan(end[k]):
+                state.since[j] = ts  # a stated run has made progress since its stated start
             first_start[j] = min(first_start[j], t)
             counter[NEXT] = at + 1
 

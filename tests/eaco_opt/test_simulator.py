@@ -412,6 +412,22 @@ def test_wake_up_on_a_grid() -> None:
     assert check(done.instance, done.schedule, grid_s=4.0) == []
 
 
+def test_departures_elsewhere_late_in_a_long_run() -> None:
+    """p leaves GPU 0 after 3e6 s, when the time tolerance is 3 ms; q leaves GPU 1 two milliseconds later.
+
+    x starts on GPU 0 in between: its run is as long as it must be, though another departure is close. The
+    same where x joins r, which leaves two milliseconds later.
+    """
+    long, longer = profile("p", 3e6), profile("q", 3e6 + 0.002)
+    instance = problem(job("p", "p"), job("q", "q"), job("x", at=1.0), profiles=[long, longer])
+    done = simulate(instance, make_policy("fifo"), 0)
+    assert runs(done)["x"] == [(3e6, 3e6 + 10.0, ((0, 0),))]
+    assert check(done.instance, done.schedule) == []
+    instance = problem(job("r", "q", gpus=2), job("x", gpus=2, at=3e6), profiles=[longer], truth=slow(aq=1.5))
+    done, _ = play(instance, {0.0: [Start(0, (0, 1))], 3e6: [Start(1, (0, 1))]})
+    assert done.evaluation.physical_violations == 0 and check(done.instance, done.schedule) == []
+
+
 # What the world shows ---------------------------------------------------------------------------------
 
 
