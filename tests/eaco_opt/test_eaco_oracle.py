@@ -24,8 +24,8 @@ from tests.eaco_opt.naive_eaco import Gpus, NaiveEaco
 from tests.eaco_opt.policy_cases import RandomCase, possible, random_case
 
 BLOCKS = range(8)
-PER_BLOCK = 70
-SLOW_BLOCKS = range(8, 38)
+PER_BLOCK = 50
+SLOW_BLOCKS = range(8, 48)
 
 
 def _segments(schedule: Schedule) -> list[tuple[str, tuple[Any, ...], float, float]]:
@@ -61,7 +61,7 @@ def _compare(seed: int) -> Counter[str]:
 def test_same_schedules(block: int) -> None:
     """On random small problems with every feature both EaCOs make the same segments and count the same."""
     total: Counter[str] = sum((_compare(s) for s in _seeds(block)), Counter())
-    assert total["shared"] > 25 and total["observations"] > 20 and total["best_effort"] > 5
+    assert total["shared"] > 20 and total["observations"] > 15 and total["best_effort"] > 5
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_the_random_problems_are_hard_enough() -> None:
     """Among the default seeds are undos, wrong histories, grids, waking nodes and jobs on several nodes."""
     cases = [random_case(s) for block in BLOCKS for s in _seeds(block)]
     undone = sum(_run(c, make_policy("eaco", **c.options)).counters["undone"] for c in cases)
-    assert undone >= 40
+    assert undone >= 30
     assert sum(c.grid_s is not None for c in cases) > 20
     assert sum(c.history is not None for c in cases) > 100
     assert sum(any(t.wake_s for t in c.instance.cluster.node_types) for c in cases) > 40
@@ -158,7 +158,7 @@ def test_every_allocation_keeps_what_the_history_says(truth: bool) -> None:
     This is what "EaCO never causes a miss that its history said would not happen" means at an allocation.
     """
     starts = 0
-    for seed in range(200):
+    for seed in range(160):
         found = _judged(seed, truth=truth)
         starts += found[2].starts if found else 0
     assert starts > 200
@@ -171,7 +171,7 @@ def _missed(done: Simulation) -> list[int]:
 def test_with_the_truth_nothing_is_undone_and_only_hopeless_jobs_miss() -> None:
     """History = truth: no undo; whoever misses its deadline was out of reach when it was last started."""
     missed = 0
-    for seed in range(600):
+    for seed in range(420):
         found = _judged(seed, truth=True)
         if found is None:
             continue
@@ -181,7 +181,7 @@ def test_with_the_truth_nothing_is_undone_and_only_hopeless_jobs_miss() -> None:
         late = {done.instance.jobs[j].name for j in _missed(done)}
         assert late <= names, seed
         missed += len(late)
-    assert missed > 50
+    assert missed > 40
 
 
 def _factors_used_are_right(done: Simulation, history: Interference) -> bool:
@@ -205,7 +205,7 @@ def test_a_miss_or_an_undo_takes_an_error_of_the_history() -> None:
     So each other miss, and each undo, follows from a factor that the history had wrong.
     """
     right = wrong = surprises = 0
-    for seed in range(600):
+    for seed in range(420):
         found = _judged(seed, truth=False)
         if found is None:
             continue

@@ -255,7 +255,7 @@ class Plain:
 def test_against_the_plain_search() -> None:
     """On random problems the same segments as exhaustive search, with enough packing to matter."""
     packed = 0
-    for seed in range(300):
+    for seed in range(200):
         case = random_case(seed)
         threshold, obey_u = (1.5, 1.2, 1.0)[seed % 3], seed % 2 == 0
         policy = make_policy("fifo_packed", threshold=threshold, obey_u=obey_u)
@@ -265,7 +265,7 @@ def test_against_the_plain_search() -> None:
         )
         assert runs(fast) == runs(plain), seed
         packed += fast.counters["packed"]
-    assert packed > 150
+    assert packed > 100
 
 
 def test_all_pairs_of_a_table() -> None:

@@ -306,11 +306,11 @@ def test_every_decision_follows_the_rule() -> None:
     end.
     """
     total: Counter[str] = Counter()
-    for seed in range(300):
+    for seed in range(200):
         case = random_case(seed)
         policy = Watched(
             choice=("random", "affinity")[seed % 2], threshold=(1.0, 1.4)[seed // 2 % 2], obey_u=seed % 3 == 0
         )
         done = simulate(possible(case.instance), policy, seed, grid_s=case.grid_s)
         total.update(done.counters)
-    assert total["packed"] > 200 and total["dissolved"] > 20
+    assert total["packed"] > 130 and total["dissolved"] > 8
