@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -229,7 +229,3 @@ def possible(instance: Instance) -> Instance:
     from eaco_opt.impossible import impossible_jobs
 
     return instance.without([j.job for j in impossible_jobs(instance) if not j.deadline_only])
-
-
-def names(jobs: Iterable[Any]) -> list[str]:
-    return [j.name for j in jobs]
