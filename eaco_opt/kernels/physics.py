@@ -256,7 +256,7 @@ def settle_node(view: View, sets: Sets, state: State, n: int, t: float) -> None:
     total[LOAD_S] += nf[n, N_LOAD] * dt
     total[GPU_S] += nf[n, N_USED] * dt
     total[THRESHOLD_S] += nf[n, N_ABOVE] * dt
-    if state.node_i[n, I_WAKE_OPEN] and t - nf[n, N_BEGIN] > 1e-6 + 1e-9 * t:
+    if state.node_i[n, I_WAKE_OPEN] and t - nf[n, N_BEGIN] > 1e-6 + 1e-9 * abs(t):
         state.node_i[n, I_WAKE_OPEN] = 0
         state.counter[WAKE_BAD] += 1
     node_type = view.node_type[n]
@@ -411,7 +411,7 @@ def refresh_node(view: View, sets: Sets, state: State, n: int, t: float, slot: f
 def _begin_node(view: View, state: State, n: int, t: float, ready: bool) -> None:
     """Begin a busy period of node ``n``: count it, pay for its wake-up."""
     nf = state.node_f
-    resumed = t - nf[n, N_END] <= 1e-6 + 1e-9 * t
+    resumed = t - nf[n, N_END] <= 1e-6 + 1e-9 * abs(t)
     state.counter[ACTIVE] += 1
     state.counter[PEAK] = max(state.counter[PEAK], state.counter[ACTIVE])
     if resumed:
@@ -464,11 +464,11 @@ def place(view: View, sets: Sets, state: State, j: int, t: float, slot: float) -
             node = view.gpu_node[gpu]
             settle_node(view, sets, state, node, t)
             wake = view.types[view.node_type[node], 7]
-            ready = view.release[j] + wake <= t + 1e-6 + 1e-9 * t
+            ready = view.release[j] + wake <= t + 1e-6 + 1e-9 * abs(t)
             if state.node_i[node, I_SLOTS] == 0:
                 _begin_node(view, state, node, t, ready)
                 state.node_i[node, I_SLOTS] = 1
-            elif ready and t - state.node_f[node, N_BEGIN] <= 1e-6 + 1e-9 * t:
+            elif ready and t - state.node_f[node, N_BEGIN] <= 1e-6 + 1e-9 * abs(t):
                 state.node_i[node, I_WAKE_OPEN] = 0
             covered = 0
             while p + covered < high and view.gpu_node[state.job_gpu[p + covered]] == node:
@@ -601,7 +601,7 @@ def finish(
         outcome[O_ENERGY, j] = state.job_energy[j] * pue
         outcome[O_START, j] += origin
         outcome[O_END, j] += origin
-        outcome[O_MISSED, j] = 1.0 if late > 1e-6 + 1e-9 * end else 0.0
+        outcome[O_MISSED, j] = 1.0 if late > 1e-6 + 1e-9 * abs(end) else 0.0
         summary[S_TPE] += tpe
         summary[S_JTT] += jtt
         summary[S_JCT] += running
@@ -611,7 +611,7 @@ def finish(
         if missing[j] <= 8.0 * np.spacing(abs(origin) + end) * state.jumps[j]:
             missing[j] = 0.0
         summary[S_SHORT] += 1.0 if missing[j] > 0.0 else 0.0
-        summary[S_OVER] += 1.0 if overrun[j] > 1e-6 + 1e-9 * end else 0.0
+        summary[S_OVER] += 1.0 if overrun[j] > 1e-6 + 1e-9 * abs(end) else 0.0
     if jobs:
         for i in (S_TPE, S_JTT, S_JCT):
             summary[i] /= jobs
@@ -673,7 +673,7 @@ def run(
         if at >= n and counter[HEAP] == 0:
             return OK
         leaves = tf <= ts + 1e-6 or at >= n
-        limit = ts + 1e-6 + 1e-9 * min(ts, 1e300)
+        limit = ts + 1e-6 + 1e-9 * min(abs(ts), 1e300)
         if not leaves and tf <= limit:
             # Late in a long run the tolerance is wide: who leaves elsewhere does not come first.
             k = order[at]

@@ -807,3 +807,13 @@ def test_profiles_of_one_kind_share_their_tables() -> None:
     assert e.jobs.end_s[1] == pytest.approx(50.0)
     # x has 50/60 epochs by then and needs 40/6 s more.
     assert e.jobs.end_s[0] == pytest.approx(50 + 40 / 6)
+
+
+def test_runs_that_touch_before_the_first_release_are_one_busy_period() -> None:
+    """Times before the first release agree within a tolerance, too: the node wakes up once, not twice."""
+    # n0 wakes at -1,125 s for x, which hands over to itself at -1,000 s; y is what begins the clock at 0.
+    inst = build((job("x", "a", 1, 2), job("y", "b", 1, 1)), (node_type(gpus=1, wake_energy_j=500.0), 2))
+    stated = schedule(seg("x", -1125, -1000, (0, 0)), seg("x", -1000, 125, (0, 0)), seg("y", 0, 20, (1, 0)))
+    e = evaluate(inst, stated)
+    assert e.energy.wake_j == 1000.0  # one wake-up of each node
+    assert check_report(inst, stated).energy.wake_j == 1000.0
