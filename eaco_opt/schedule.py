@@ -161,8 +161,10 @@ class Plan:
             what = "numbers" if "f" in kinds else "whole numbers"
             try:
                 given = np.asarray(getattr(self, field))
-            except ValueError as error:  # rows of different lengths
-                raise ScheduleError(f"plan: {field} must be an array of {what}; {error}") from None
+            except ValueError:
+                raise ScheduleError(
+                    f"plan: {field} must be an array of {what}, got rows of different lengths"
+                ) from None
             if given.size and given.dtype.kind not in kinds:  # a conversion would truncate, or fail
                 raise ScheduleError(f"plan: {field} must be an array of {what}, got type {given.dtype}")
             array = np.array(given, dtype=kind)

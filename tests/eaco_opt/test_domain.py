@@ -478,6 +478,10 @@ TEXTS: list[tuple[Callable[[], object], str]] = [
         lambda: Plan(["soon"], [0]),  # type: ignore[arg-type]
         "plan: start_s must be an array of numbers, got type <U4",
     ),
+    (
+        lambda: Plan([0.0], [[0], [1, 2]]),  # type: ignore[arg-type]
+        "plan: gpus must be an array of whole numbers, got rows of different lengths",
+    ),
     # Results.
     (
         lambda: result(schedule=Schedule(segments=())),

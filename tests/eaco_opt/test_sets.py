@@ -237,14 +237,15 @@ def multisets(classes: int, most: int) -> Iterator[tuple[int, ...]]:
         yield from combinations_with_replacement(range(classes), n)
 
 
-def test_table_grows_and_keeps_its_values() -> None:
+@pytest.mark.parametrize(("classes", "most"), [(6, 4), (26, 2)])
+def test_table_grows_and_keeps_its_values(classes: int, most: int) -> None:
     """Hundreds of sets are found again, with and without a member, in Python and in compiled code."""
-    kinds = "abcdefg"
+    kinds = "abcdefghijklmnopqrstuvwxyz"[:classes]
     sets = table(*kinds, truth=Interference(model="crowding", params=(("base", 0.1),)))
-    first = {key: sets.intern(key) for key in multisets(7, 2)}
+    first = {key: sets.intern(key) for key in multisets(classes, 2) if sum(key) % 5 == 0}
     before = {key: (sets.load[s], sets.sigma[s].tolist(), sets.physical[s, 0]) for key, s in first.items()}
-    known = {key: sets.intern(key) for key in multisets(7, 4)}
-    assert len(sets) == len(known) + 1 > 256
+    known = {key: sets.intern(key) for key in multisets(classes, most)}
+    assert len(sets) == len(known) + 1 > 200
     for key, s in first.items():
         assert known[key] == s
         assert (sets.load[s], sets.sigma[s].tolist(), sets.physical[s, 0]) == before[key]
@@ -254,10 +255,12 @@ def test_table_grows_and_keeps_its_values() -> None:
         for i, cls in enumerate(key):
             parent = int(sets.without[s, i])
             assert sets.keys[parent] == key[:i] + key[i + 1 :]
-            assert child(sets.hash_keys, sets.hash_values, 7, parent, cls) == s == sets.add(parent, cls)
-        if len(key) == 4:
-            assert child(sets.hash_keys, sets.hash_values, 7, s, 0) == -1
-    assert sets.sigma[known[0, 1, 2, 3], :4].tolist() == pytest.approx([1.3] * 4)
+            assert child(sets.hash_keys, sets.hash_values, classes, parent, cls) == s
+            assert sets.add(parent, cls) == s
+        if len(key) == most:
+            assert child(sets.hash_keys, sets.hash_values, classes, s, 0) == -1
+    four = sets.intern((0, 1, 2, 3))
+    assert sets.sigma[four, :4].tolist() == pytest.approx([1.3] * 4)
 
 
 # --- Against the definition -------------------------------------------------------------------------------
