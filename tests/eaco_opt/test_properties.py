@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from eaco_opt.instance import Instance
 from eaco_opt.interference import Interference
 from eaco_opt.physics import evaluate, plan_schedule
 from eaco_opt.schedule import Placement, Plan, Schedule
+from tests.eaco_opt.test_sets import load_of
 from tests.strategies import hard_instances_with_plans, small_instances_with_plans
 
 Placements = dict[str, Placement]
@@ -314,3 +317,55 @@ def test_exclusive_execution_on_a_grid_costs_more_than_the_reference(drawn: Draw
     assert exact.avg_tpe_s == pytest.approx(t0, rel=1e-9)
     assert e.energy_j >= e0 * (1 - 1e-9)
     assert e.avg_tpe_s >= t0 * (1 - 1e-9)
+
+
+# --- Jobs' shares of the energy, from their definition (2.9) ----------------------------------------------
+
+
+def _shares_of_node(inst: Instance, node: int, hosted: list[list[str]]) -> dict[str, float]:
+    """What each job on a node is charged a second [W], without PUE; `hosted` names the jobs on each GPU."""
+    node_type = inst.cluster.type_of(node)
+    power = node_type.power
+    jobs = {j.name: j for j in inst.jobs}
+    kinds = [tuple(sorted(inst.profile(jobs[n].profile).kind for n in names)) for names in hosted]
+    busy = [k for k in kinds if k]
+    dynamic = [power.gpu.dynamic_power_w(load_of(inst, k)) if k else 0.0 for k in kinds]
+    held = Counter(n for names in hosted for n in names)
+    cpu = sum(inst.profile(jobs[n].profile).cpu_share * h for n, h in held.items()) / node_type.gpus
+    server = power.server.power_w(min(1.0, cpu))
+    rows = {row.kinds: row.power_w for row in power.measured}
+    if power.lookup and len(busy) == node_type.gpus and len(set(busy)) == 1 and busy[0] in rows:
+        server = rows[busy[0]] - sum(dynamic) - node_type.gpus * power.gpu.standing_w
+    common = server + (node_type.gpus - len(busy)) * power.gpu.standing_w
+    out = {n: common * h / sum(held.values()) for n, h in held.items()}
+    for names, watts in zip(hosted, dynamic, strict=True):
+        utils = [inst.profile(jobs[n].profile).gpu_util_mean for n in names]
+        for n, util in zip(names, utils, strict=True):
+            part = util / sum(utils) if sum(utils) > 0.0 else 1.0 / len(names)
+            out[n] += power.gpu.standing_w / len(names) + watts * part
+    return out
+
+
+@given(small_instances_with_plans(), SLOTS)
+def test_shares_are_those_of_equation_5(drawn: Drawn, slot: float | None) -> None:
+    """Between any two changes every GPU's and server's power is split as written, whoever came first."""
+    inst, placements = drawn[0], on_grid(*drawn, slot)
+    plan = Plan.of(inst, placements)
+    rows = plan_schedule(inst, plan, grid_s=slot).segments
+    charged = dict.fromkeys((j.name for j in inst.jobs), 0.0)
+    times = sorted({t for s in rows for t in (s.start_s, s.end_s)})
+    for begin, end in pairwise(times):
+        middle = (begin + end) / 2
+        for n in range(len(inst.cluster.nodes)):
+            hosted: list[list[str]] = [[] for _ in range(inst.cluster.type_of(n).gpus)]
+            for s in rows:
+                if s.start_s < middle < s.end_s:
+                    for node, k in s.gpus:
+                        if node == n:
+                            hosted[k].append(s.job)
+            if any(hosted):
+                for name, watts in _shares_of_node(inst, n, hosted).items():
+                    charged[name] += inst.cluster.pue * watts * (end - begin)
+    e = evaluate(inst, plan, grid_s=slot)
+    # Times within the tolerance of each other are one: a watt for a microsecond is not told apart.
+    np.testing.assert_allclose(e.jobs.energy_j, list(charged.values()), rtol=1e-9, atol=MOST_W * 1e-9)
