@@ -54,6 +54,16 @@ def test_reasons(what: Any, reason: str) -> None:
     assert found == ImpossibleJob(job="x", reason=reason, deadline_only=False)
 
 
+def test_types_without_nodes_run_nothing() -> None:
+    """An epoch time on a type of which the cluster has no node is none."""
+    only_w = profile("w", util=0.3, memory_gib=8.0, epoch_times=TIMES[1:])
+    here = build(job("x", "w", 1, 1), profiles=(only_w,))
+    assert impossible_jobs(here) == ()
+    nodes = tuple(n for n in here.cluster.nodes if n.node_type == "v2")
+    gone = dataclasses.replace(here, cluster=dataclasses.replace(here.cluster, nodes=nodes))
+    assert only(gone).reason == "its profile 'w' has no epoch time for 1 GPU(s) of type v"
+
+
 def test_what_is_just_possible_is_possible() -> None:
     """All nodes of a type, memory and load at their limits, w for one GPU."""
     assert impossible_jobs(build(job("x", "p", 4, 1), job("y", "p", 1, 1))) == ()
