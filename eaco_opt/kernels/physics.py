@@ -608,7 +608,7 @@ def finish(
         summary[S_MISSES] += outcome[O_MISSED, j]
         # Stated times are rounded to the last place of absolute ones; nothing else excuses a job that ends
         # short. A few units there at every change of its speed are not held against it.
-        if missing[j] <= 8.0 * np.spacing(abs(origin) + end) * state.jumps[j]:
+        if missing[j] > 0.0 and missing[j] <= 8.0 * np.spacing(abs(origin) + end) * state.jumps[j]:
             missing[j] = 0.0
         summary[S_SHORT] += 1.0 if missing[j] > 0.0 else 0.0
         summary[S_OVER] += 1.0 if overrun[j] > 1e-6 + 1e-9 * abs(end) else 0.0
