@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import ArrayView, time_tolerance_s
+from .arrays import ArrayView
 from .errors import ScheduleError
 from .evaluation import EnergySplit, Evaluation, JobOutcomes
 from .limits import ObjectiveForm
@@ -506,6 +506,3 @@ def _problems(
     if out.state.counter[k.WAKE_BAD]:
         texts.append(f"{int(out.state.counter[k.WAKE_BAD])} node(s) start work before they can have woken up")
     return tuple(texts)
-
-
-__all__ = ["evaluate", "objective_value", "plan_schedule", "time_tolerance_s"]

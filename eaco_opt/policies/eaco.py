@@ -124,9 +124,9 @@ class Eaco:
         self._request_of: list[_Request | None] = [None] * jobs
         self._n_waiting = 0
         self._look = False
-        self._class_count = max(1, len(a.sets.classes))
-        self._seen: NDArray[np.int64] = np.zeros((self._class_count, nodes), dtype=np.int64)
-        self._room: NDArray[np.int64] = np.zeros((self._class_count, nodes), dtype=np.int64)
+        classes = max(1, len(a.sets.classes))
+        self._seen: NDArray[np.int64] = np.zeros((classes, nodes), dtype=np.int64)
+        self._room: NDArray[np.int64] = np.zeros((classes, nodes), dtype=np.int64)
         self._columns: list[NDArray[np.int64]] = [np.zeros(0, dtype=np.int64) for _ in range(4)]
         self._open: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         limits = world.instance.limits
@@ -135,7 +135,7 @@ class Eaco:
         widest = int(np.diff(a.first_gpu).max()) if nodes else 1
         most = int(a.gpus.max()) if jobs else 1
         self._cand_room = 1024
-        self._widest, self._most = widest, most
+        self._most = most
         self._make_candidates()
         self._group: NDArray[np.int64] = np.zeros((3, widest + 1), dtype=np.int64)
         self._take: NDArray[np.int64] = np.zeros(max(widest, nodes) + 2, dtype=np.int64)
