@@ -60,9 +60,14 @@ class _Quiet(highspy.Highs):
         super().enableCallbacks()  # type: ignore[no-untyped-call]
 
 
+def load_empty() -> Any:
+    """Return a silent HiGHS object without a model."""
+    return _Quiet()  # type: ignore[no-untyped-call]
+
+
 def load(rows: Rows) -> Any:
     """Return a silent HiGHS object that holds the model."""
-    solver: Any = _Quiet()  # type: ignore[no-untyped-call]
+    solver = load_empty()
     count = len(rows.cost)
     status = solver.passModel(
         count,
