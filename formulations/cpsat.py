@@ -169,8 +169,9 @@ class CpsatModel:
             ends = sorted({at + d for at, (low, high) in starts.items() for d in range(low, high + 1)})
             begins = {at: m.new_bool_var(f"start_{j}_{at}") for at in sorted(starts)}
             finishes = {at: m.new_bool_var(f"end_{j}_{at}") for at in ends}
-            m.add_exactly_one(begins.values())
-            m.add_exactly_one(finishes.values())
+            away = self._away(j)
+            m.add_exactly_one([*begins.values(), *away])
+            m.add_exactly_one([*finishes.values(), *away])
             for at, (low, high) in starts.items():
                 within = [e for t, e in finishes.items() if at + low <= t <= at + high]
                 m.add_bool_or(within).only_enforce_if(begins[at])
@@ -188,6 +189,10 @@ class CpsatModel:
             for t, end in finishes.items():
                 self._cost(costs.total * t, end)
             self._active_units += last - first + 1
+
+    def _away(self, j: int) -> list[Any]:
+        """Return the literal that says that a job is left out; here none is, every job has to run."""
+        return []
 
     def _cost(self, cost: float, variable: Any, most: int = 1, place: tuple[int, int] | None = None) -> None:
         """Add a summand of the objective; counts of one place (region, slot) add up to its cells at most."""
@@ -327,7 +332,7 @@ class CpsatModel:
             done_down = [
                 x * work.down[i] for literals, index in paces for x, i in zip(literals, index, strict=True)
             ]
-            m.add(sum(done_up) >= work.need)
+            m.add(sum(done_up) + work.need * sum(self._away(j)) >= work.need)
             # What the last slot adds, at most the fastest: an integer that its end literal ties to its pace.
             tail = m.new_int_var(min(work.down), max(work.down), f"tail_{j}")
             for t, end in self.ended[j].items():
