@@ -56,7 +56,7 @@ _LAZY = {
     "write_schedule": "io",
     "instance_digest": "io",
 }
-_UPPER = {"compare": "experiments.compare:compare", "solve": "experiments.run:solve"}
+_UPPER = {"compare": "experiments.compare:compare", "solve": "solvers.run:solve"}
 
 __all__ = ["__version__", *_LAZY, *_UPPER]
 

@@ -54,6 +54,13 @@ class Result:
         Digest of the instance.
     options, versions
         (name, text) pairs.
+    message
+        What the method says besides, for people.
+    reproducible
+        Whether the same call gives the same schedule on every run.
+    curve
+        (seconds since the call [s], best objective or ``None``, best bound or ``None``) at each improvement,
+        in order of time: objectives do not rise, bounds do not fall.
     """
 
     method: str
@@ -68,6 +75,9 @@ class Result:
     instance_digest: str = ""
     options: tuple[tuple[str, str], ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
+    message: str = ""
+    reproducible: bool = True
+    curve: tuple[tuple[float, float | None, float | None], ...] = ()
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -89,7 +99,7 @@ class Result:
         return (self.evaluation.objective - self.bound) / self.bound
 
     def row(self) -> dict[str, Any]:
-        """Return the result as one flat table row."""
+        """Return the result as one flat table row; without ``message``, ``reproducible`` and ``curve``."""
         out: dict[str, Any] = {
             "method": self.method,
             "class": None if self.schedule is None else self.schedule.schedule_class.value,

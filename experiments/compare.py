@@ -24,19 +24,12 @@ from eaco_opt.policies import POLICIES, make_policy
 from eaco_opt.result import Result, Status, StopReason
 from eaco_opt.schedule import Schedule
 from eaco_opt.simulator import ActiveCurve, Policy, Progress, active_curve
-
-from .run import (
-    METHODS,
-    auto_grid_s,
-    is_policy,
-    need_instance,
-    run_policy,
-    solve,
-    unknown_method,
-    versions,
-    warm_up,
-)
-from .verify import refuse_violations, verify
+from formulations.grid import automatic_slot_s
+from solvers.base import METHODS, SearchProgress, versions
+from solvers.catalogue import unknown_method
+from solvers.policy_runs import is_policy, run_policy, warm_up
+from solvers.run import need_instance, solve
+from solvers.verify import refuse_violations, verify
 
 log = logging.getLogger(__name__)
 
@@ -455,7 +448,7 @@ def compare(
     if isinstance(grid_s, str):
         if grid_s != "auto":
             raise EacoError(f"compare: grid_s must be a number of seconds, 'auto' or None, got {grid_s!r}")
-        grid_s = auto_grid_s(instance)
+        grid_s = automatic_slot_s(instance)
     digest = instance_digest(instance)
     for label, policy in policies.items():
         warm_up(instance, policy.name, chosen.get(label), grid_s=grid_s)
@@ -473,8 +466,8 @@ def compare(
             if progress is not None:
                 progress(Step(row=number, rows=len(entries), method=entry.label, done=done, jobs=jobs))
 
-        def hook(at: Progress, tell: Callable[[int], None] = tell) -> None:
-            tell(at.done)
+        def hook(at: Progress | SearchProgress, tell: Callable[[int], None] = tell) -> None:
+            tell(0 if isinstance(at, SearchProgress) else at.done)
 
         tell(0)
         if entry.label in own:

@@ -20,8 +20,7 @@ from eaco_opt.policies import make_policy
 from eaco_opt.simulator import simulate
 from instances.generators import generate
 from instances.paper import claims
-
-from .verify import verify
+from solvers.verify import verify
 
 METHODS = ("fifo", "fifo_packed", "gandiva", "eaco")
 SETTINGS = ((64, 0.5), (28, 0.8), (28, 1.2), (28, 1.6))

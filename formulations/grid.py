@@ -2,8 +2,9 @@
 
 Automatic slot length: the longest of :data:`STEPS_S` that cuts the shortest exclusive run of any job into at
 least :data:`LEAST_SLOTS_OF_A_JOB` slots and the shortest time between a release and its deadline into as
-many, but never so short that the horizon has more than :data:`MOST_SLOTS` slots. Where both cannot be had,
-the second rule wins; where even the longest step gives more, it is an error.
+many, but never so short that the horizon, counted with exclusive runs, has more than :data:`MOST_SLOTS`
+slots. Where both cannot be had, the second rule wins; where even the longest step gives more, it is the
+longest.
 
 Horizon: the last deadline, or, if that is sooner (it always is where a deadline is infinite), the last
 release plus the sum of the longest durations of all jobs, each rounded up to slots. That loses no optimum:
@@ -94,13 +95,23 @@ def make_grid(instance: Instance, slot_s: float | None = None) -> Grid:
     Raises
     ------
     GridError
-        The slot length is not positive and finite, or the horizon has more than 100,000 slots (2,000 where
-        the length was left to the rule).
+        The slot length is not positive and finite, or the horizon has more than 100,000 slots.
     """
     if slot_s is not None:
         if not (math.isfinite(slot_s) and slot_s > 0.0):
             raise GridError(f"grid: the slot length must be a positive number of seconds, got {slot_s!r}")
         return _with_step(instance, float(slot_s), HARD_LIMIT_SLOTS)
+    grid = _with_step(instance, automatic_slot_s(instance), HARD_LIMIT_SLOTS)
+    _LOG.info("grid: slots of %g s, %d of them", grid.slot_s, grid.slots)
+    return grid
+
+
+def automatic_slot_s(instance: Instance) -> float:
+    """Return the slot length [s] of the automatic rule; quick, however many jobs there are.
+
+    The horizon that the rule looks at takes exclusive runs for the longest ones: that is enough to choose a
+    length, and needs no sets of jobs.
+    """
     view = instance.arrays()
     wanted = math.inf
     for j in range(len(instance.jobs)):
@@ -111,17 +122,26 @@ def make_grid(instance: Instance, slot_s: float | None = None) -> Grid:
             window_s = float(view.deadline_s[j] - view.release_s[j])
             if window_s >= run_s:
                 wanted = min(wanted, window_s / LEAST_SLOTS_OF_A_JOB)
+    if not len(instance.jobs):
+        return STEPS_S[0]
+    last_release_s = float(view.release_s.max())
+    last_s = float(view.deadline_s.max())
     first = next((i for i, step in enumerate(STEPS_S) if step <= wanted), len(STEPS_S) - 1)
     for step in reversed(STEPS_S[: first + 1]):
-        try:
-            grid = _with_step(instance, step, MOST_SLOTS)
-        except GridError:
-            if step == STEPS_S[0]:
-                raise
-            continue
-        _LOG.info("grid: slots of %g s, %d of them", step, grid.slots)
-        return grid
-    raise GridError("grid: no slot length fits")  # pragma: no cover - the loop returns or raises
+        horizon = last_release_s / step + sum(_exclusive_runs(instance, step))
+        if min(horizon, last_s / step) <= MOST_SLOTS:
+            return step
+    return STEPS_S[0]
+
+
+def _exclusive_runs(instance: Instance, slot_s: float) -> list[int]:
+    """Return the duration of each job alone on its slowest node type [slots]; 0 if it fits nowhere."""
+    view = instance.arrays()
+    out = []
+    for j in range(len(instance.jobs)):
+        slowest_s = max((float(view.tau_s[j, k]) for k in allowed_types(instance, j)), default=None)
+        out.append(0 if slowest_s is None else slots_of_run(float(view.epochs[j]), slowest_s, slot_s))
+    return out
 
 
 def _with_step(instance: Instance, slot_s: float, most: int) -> Grid:
@@ -134,7 +154,11 @@ def _with_step(instance: Instance, slot_s: float, most: int) -> Grid:
         raise _too_many(float(view.release_s.max()) / slot_s, slot_s, most)
     release = np.array([_release_slot(float(r), slot_s) for r in view.release_s], dtype=np.int64)
     last_s = float(view.deadline_s.max())
-    horizon = int(release.max()) + sum(_longest_runs(instance, slot_s, release))
+    # Exclusive runs are the least that the longest can be: where the deadline comes first already, sets of
+    # jobs need not be looked at.
+    horizon = int(release.max()) + sum(_exclusive_runs(instance, slot_s))
+    if last_s / slot_s > horizon:
+        horizon = int(release.max()) + sum(_longest_runs(instance, slot_s, release))
     if last_s / slot_s <= horizon:
         horizon = min(horizon, max(0, _deadline_slot(last_s, slot_s)))
     if horizon > most:

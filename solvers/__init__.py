@@ -1,10 +1,13 @@
-"""How a model is solved, and what stands behind it.
+"""How an answer is found: one call, :func:`solve`, and everything behind it.
 
-Here is :func:`solvers.bruteforce.bruteforce`: the proved optimum of tiny instances, from the physics alone.
-
-What belongs here too, and is not here yet: one `solve(instance, method, ...)`, the adapters of the back ends
-(HiGHS, CBC, SCIP, CP-SAT, commercial ones where licensed), column generation, neighbourhood search, and the
-`mpc` policy, which solves as it goes. Each is one file and one registry line.
+Map: ``run.py`` is the call; ``base.py`` what all methods have in common, ``catalogue.py`` their list,
+``policy_runs.py`` policies as methods, ``verify.py`` the checker's word. Exact methods: ``methods/`` has one
+small file each, ``exact.py`` and ``search.py`` what they share, ``memory.py`` the size of models,
+``bruteforce.py`` the oracle.
 
 Imports `eaco_opt` and `formulations`.
 """
+
+from .run import solve
+
+__all__ = ["solve"]

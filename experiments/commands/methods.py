@@ -10,8 +10,7 @@ def command(json: o.JsonFlag = False, quiet: o.QuietFlag = False) -> None:
     """List the methods that `solve` and `compare` know."""
     screen = Out(json=json, quiet=quiet)
     from eaco_opt.policies import POLICIES
-
-    from ..run import methods, policy_options
+    from solvers.catalogue import methods, policy_options
 
     found = methods()
     documents = []

@@ -73,9 +73,9 @@ def tables_command(
     from eaco_opt.physics import evaluate
     from eaco_opt.schedule import Schedule
     from instances.paper_audit import tables
+    from solvers.verify import verify
 
     from ..tables import prepare_folder
-    from ..verify import verify
 
     if out is not None:
         prepare_folder(out, force=force)

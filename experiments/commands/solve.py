@@ -76,13 +76,15 @@ def command(
     from eaco_opt.io import read_schedule, write_schedule
     from eaco_opt.output import refuse_existing
     from eaco_opt.result import Status
-
-    from ..run import METHODS, solve
+    from solvers import solve
+    from solvers.base import METHODS, SearchProgress
 
     if out is not None:
         refuse_existing(out, force=force)
     exact = method in METHODS and METHODS.get(method)().exact
-    step = ("auto" if exact else None) if grid is None else o.grid(grid)
+    step = o.grid(grid) if grid is not None else None
+    if exact and step is None:
+        step = "auto" if grid is None else "none"
     problem = o.read(instance)
     if alpha is not None:
         problem = dataclasses.replace(problem, objective=dataclasses.replace(problem.objective, alpha=alpha))
@@ -101,7 +103,7 @@ def command(
             grid_s=step,
             options=chosen.get(method),
             history=o.history_of(history),
-            progress=lambda at: bar.at(at.done, at.jobs),
+            progress=lambda at: None if isinstance(at, SearchProgress) else bar.at(at.done, at.jobs),
         )
     if out is not None and result.schedule is not None:
         write_schedule(out, result.schedule, problem, force=force)

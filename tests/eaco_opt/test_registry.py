@@ -35,11 +35,11 @@ from eaco_opt.schedule import ScheduleClass
 from eaco_opt.simulator import simulate
 from experiments.compare import compare
 from experiments.describe import describe, write_description
-from experiments.run import METHODS, Request
 from experiments.tables import write_comparison
 from instances.generators import GENERATORS, generate
 from instances.readers import READERS, ImportOptions, TraceText, import_text
 from paper_figs import FIGURES, render
+from solvers.base import METHODS, Request
 from tests.eaco_opt.checker_cases import instance, job, node_type, profile
 
 REGISTRIES = {

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from eaco_opt.io import read_instance, read_schedule, write_instance
-from experiments import run
 from experiments.cli import main
+from solvers.catalogue import method_names
 from tests.experiments.test_compare import KEYS as ROW_KEYS
-from tests.experiments.test_run import toy  # noqa: F401
 from tests.experiments.tiny import instance, job, two_in_a_row
+from tests.solvers.test_run import toy  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -606,7 +606,7 @@ def test_methods(cli: Any) -> None:
     done = cli("methods", "--json")
     keys = {"name", "kind", "class", "exact", "online", "available", "covers", "text"}
     assert all(keys <= set(m) for m in done.document["methods"])
-    assert [m["name"] for m in done.document["methods"]] == list(run.method_names())
+    assert [m["name"] for m in done.document["methods"]] == list(method_names())
     assert "options of fifo: blocked=strict" in cli("methods").out
 
 

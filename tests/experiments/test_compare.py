@@ -16,7 +16,7 @@ from eaco_opt.io import instance_digest
 from eaco_opt.schedule import Schedule, ScheduleClass, Segment
 from eaco_opt.simulator import Event, EventKind, Reject, Start, World
 from experiments.compare import METRICS, RELATIVE, Step, compare
-from experiments.verify import InternalError, refuse_violations, verify
+from solvers.verify import InternalError, refuse_violations, verify
 from tests.experiments.tiny import instance, job, two_in_a_row
 
 KEYS = """

@@ -1,4 +1,4 @@
-"""`experiments.run`: one method at a time, and the list of methods."""
+"""`solvers.run`: one method at a time, and the list of methods."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from eaco_opt.policies import POLICIES
 from eaco_opt.registry import Registry
 from eaco_opt.result import Result, Status, StopReason
 from eaco_opt.schedule import Schedule, ScheduleClass
-from experiments import run
-from experiments.run import Request, auto_grid_s, methods, solve
-from experiments.verify import InternalError
+from formulations.grid import automatic_slot_s
+from solvers import base, catalogue, run
+from solvers.base import Request
+from solvers.catalogue import methods
+from solvers.run import solve
+from solvers.verify import InternalError
 from tests.experiments.test_compare import Lifo, static
 from tests.experiments.tiny import instance, job, two_in_a_row
 
@@ -62,7 +65,8 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the toy method for one test."""
     registry = Registry("method", "eaco_opt.methods")
     registry.register("toy", f"{__name__}:InARow")
-    monkeypatch.setattr(run, "METHODS", registry)
+    for module in (base, catalogue, run):
+        monkeypatch.setattr(module, "METHODS", registry)
     monkeypatch.setitem(__import__("sys").modules, __name__, __import__("sys").modules[__name__])
 
 
@@ -116,12 +120,12 @@ def test_no_time_is_unknown() -> None:
 
 
 def test_automatic_slots_fit_the_shortest_job() -> None:
-    """The longest step not above a quarter of the shortest job: of 1000 s 60 s, of 50 s 10 s, of 2 s 1 s."""
-    assert auto_grid_s(two_in_a_row()) == 60.0  # 250 s: between 60 and 300
-    assert auto_grid_s(instance(job("a"), job("b", "fast", epochs=1))) == 10.0  # 12.5 s
-    assert auto_grid_s(instance()) == 86400.0
+    """The longest step not above a quarter of the shortest job: of 1000 s 120 s, of 50 s 10 s."""
+    assert automatic_slot_s(two_in_a_row()) == 120.0  # 250 s: between 120 and 300
+    assert automatic_slot_s(instance(job("a"), job("b", "fast", epochs=1))) == 10.0  # 12.5 s
+    assert automatic_slot_s(instance()) == 86400.0
     result = solve(two_in_a_row(), "fifo", grid_s="auto")
-    assert result.evaluation is not None and result.evaluation.grid_s == 60.0
+    assert result.evaluation is not None and result.evaluation.grid_s == 120.0
 
 
 def test_on_a_grid_every_policy_is_static() -> None:
@@ -153,7 +157,7 @@ def test_a_policy_that_cannot_be_imported_is_listed_as_such(monkeypatch: pytest.
     """A missing library takes one method away, not the list."""
     registry = Registry("policy", "eaco_opt.none")
     registry.register("broken", "no_such_module_at_all:Policy")
-    monkeypatch.setattr(run, "POLICIES", registry)
+    monkeypatch.setattr(catalogue, "POLICIES", registry)
     (info,) = [m for m in methods() if m.name == "broken"]
     assert not info.available
     assert "no_such_module_at_all" in info.text

@@ -1,0 +1,259 @@
+"""Exact methods: from a request to a result that holds the best of all that was found on the way."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from eaco_opt import _validate as v
+from eaco_opt.errors import EacoError
+from eaco_opt.instance import Instance
+from eaco_opt.io_digest import instance_digest
+from eaco_opt.physics import evaluate, plan_schedule
+from eaco_opt.result import Result, Status, StopReason
+from eaco_opt.schedule import Plan
+from formulations.base import Outcome
+
+from .base import Hook, Request, SearchProgress, options_text, versions
+from .search import Event, Task, Tell, search
+from .verify import InternalError
+
+if TYPE_CHECKING:
+    from formulations.base import Formulation, Model
+
+_LOG = logging.getLogger(__name__)
+
+AGREEMENT = 1e-6
+"""Share of the objective within which a bound meets it; that of :mod:`formulations.verdict`."""
+
+
+class Anytime:
+    """The best plan and bound so far, and how they came about.
+
+    Parameters
+    ----------
+    hook
+        Told of each improvement and phase.
+
+    Attributes
+    ----------
+    slot_s
+        Slot length of the grid [s], once known.
+    plan, objective, bound
+        The best so far.
+    curve
+        As in :class:`~eaco_opt.result.Result`.
+    outcome
+        How the search ended, once it has.
+    """
+
+    def __init__(self, hook: Hook | None = None) -> None:
+        self._hook = hook
+        self.began = time.monotonic()
+        self.slot_s: float | None = None
+        self.phase = ""
+        self.plan: Plan | None = None
+        self.objective: float | None = None
+        self.bound: float | None = None
+        self.curve: list[tuple[float, float | None, float | None]] = []
+        self.outcome: Outcome | None = None
+
+    def take(self, event: Event) -> None:
+        """Take an event of a search."""
+        if event.slot_s is not None:
+            self.slot_s = event.slot_s
+        if event.phase is not None:
+            self.phase = event.phase
+        better = False
+        if event.plan is not None and event.objective is not None:
+            better |= self._take_plan(event.plan, event.objective)
+        better |= self._take_bound(event.bound)
+        if event.outcome is not None:
+            self.outcome = event.outcome
+            if event.outcome.plan is not None and event.outcome.objective is not None:
+                better |= self._take_plan(event.outcome.plan, event.outcome.objective)
+            better |= self._take_bound(event.outcome.bound)
+        seconds = time.monotonic() - self.began
+        if better:
+            self.curve.append((seconds, self.objective, self.bound))
+        if self._hook is not None and (better or event.phase is not None):
+            self._hook(
+                SearchProgress(seconds=seconds, objective=self.objective, bound=self.bound, phase=self.phase)
+            )
+
+    def _take_plan(self, plan: Plan, objective: float) -> bool:
+        if self.objective is not None and objective >= self.objective:
+            return False
+        self.plan, self.objective = plan, objective
+        return True
+
+    def _take_bound(self, bound: float | None) -> bool:
+        if bound is None or not math.isfinite(bound) or (self.bound is not None and bound <= self.bound):
+            return False
+        self.bound = bound
+        return True
+
+
+class ExactMethod:
+    """What the exact methods that stand on a formulation have in common.
+
+    A subclass names itself and its formulation; it may have options of its own, and run a model in another
+    way than by its :meth:`~formulations.base.Model.solve`.
+    """
+
+    kind = "exact"
+    schedule_class = "static"
+    exact = True
+    online = False
+    covers: tuple[str, ...] = (
+        "grid",
+        "multi-node-jobs",
+        "mixed-node-types",
+        "exclusive-jobs",
+        "model-parallel-memory",
+        "infinite-deadlines",
+        "both-admission-rules",
+        "sleep",
+    )
+    name = ""
+    options: Mapping[str, Any] = {}
+    """Options of its own, with their defaults."""
+
+    def available(self) -> bool:
+        """Tell whether what it needs is installed."""
+        return True
+
+    def formulation(self, options: Mapping[str, Any]) -> Formulation:
+        """Return the formulation that stands behind it."""
+        raise NotImplementedError
+
+    def run(self, model: Model, task: Task, time_limit_s: float | None, tell: Tell) -> Outcome:
+        """Solve a built model."""
+        return model.solve(
+            time_limit_s=time_limit_s,
+            gap=task.gap,
+            threads=task.threads,
+            seed=task.seed,
+            deterministic=task.deterministic,
+            progress=lambda seconds, objective, bound: tell(Event(bound=bound)),
+        )
+
+    def solve(self, instance: Instance, request: Request) -> Result:
+        """Return the best schedule found, with what is proved about it."""
+        task = self.task(instance, request)
+        anytime = Anytime(request.progress)
+        search(task, self, anytime.take)
+        return conclude(self.name, task, anytime)
+
+    def task(self, instance: Instance, request: Request) -> Task:
+        """Return what is asked for, checked."""
+        owner = f"method {self.name!r}"
+        chosen = {**COMMON_OPTIONS, **self.options, **request.options}
+        unknown = sorted(set(request.options) - set(COMMON_OPTIONS) - set(self.options))
+        if unknown:
+            known = ", ".join(sorted({**COMMON_OPTIONS, **self.options}))
+            raise EacoError(f"{owner}: unknown option {unknown[0]!r}; known are: {known}")
+        limit = request.time_limit_s
+        return Task(
+            target=f"{type(self).__module__}:{type(self).__qualname__}",
+            instance=instance,
+            grid_s=grid_of(owner, request.grid_s),
+            time_limit_s=None if limit is None else v.real(owner, "time_limit_s", limit, low=0.0),
+            gap=0.0 if request.gap is None else v.real(owner, "gap", request.gap, low=0.0),
+            threads=v.integer(owner, "threads", request.threads, 1),
+            seed=v.integer(owner, "seed", request.seed, 0),
+            deterministic=bool(request.deterministic),
+            start=request.start,
+            policies=bool(chosen["policies"]),
+            options=chosen,
+        )
+
+
+COMMON_OPTIONS: dict[str, Any] = {"policies": True}
+"""Options of all exact methods, with their defaults."""
+
+
+def grid_of(owner: str, grid_s: float | str | None) -> float | None:
+    """Return the slot length [s] that was asked for, ``None`` for the automatic rule.
+
+    Raises
+    ------
+    EacoError
+        Continuous time, or no slot length.
+    """
+    if grid_s is None or grid_s == "auto":
+        return None
+    if grid_s == "none":
+        raise EacoError(
+            f"{owner}: grid 'none' means continuous time, in which nothing is proved: exact methods look "
+            "for the best static schedule on a grid (docs/exact.md section 1). Give a slot length, or 'auto'"
+        )
+    if isinstance(grid_s, str):
+        raise EacoError(f"{owner}: grid_s must be a number of seconds or 'auto', got {grid_s!r}")
+    return v.real(owner, "grid_s", grid_s, above=0.0)
+
+
+def conclude(name: str, task: Task, anytime: Anytime) -> Result:
+    """Return the result of a search from the best plan and bound, and how it ended."""
+    outcome = anytime.outcome
+    if outcome is None or (anytime.slot_s is None and outcome.plan is not None):
+        raise InternalError(f"method {name!r}: the search ended without an outcome")
+    instance, slot_s = task.instance, anytime.slot_s
+    digest = instance_digest(instance)
+    status, stop, message, bound = outcome.status, outcome.stop_reason, outcome.message, anytime.bound
+    schedule = evaluation = None
+    if anytime.plan is not None:
+        schedule = plan_schedule(instance, anytime.plan, grid_s=slot_s, method=name)
+        schedule = type(schedule)(
+            segments=schedule.segments,
+            schedule_class=schedule.schedule_class,
+            method=name,
+            instance_digest=digest,
+        )
+        evaluation = evaluate(instance, anytime.plan, grid_s=slot_s)
+        if status is Status.INFEASIBLE:
+            status, stop, bound = Status.FEASIBLE, StopReason.ERROR, None
+            message = f"contradiction: {message}, but a feasible plan is known"
+        if bound is not None:
+            room = AGREEMENT * abs(evaluation.objective)
+            if bound > evaluation.objective + room:
+                raise InternalError(
+                    f"method {name!r}: bound {bound!r} lies above the objective {evaluation.objective!r} of "
+                    "a feasible schedule. This is an error of the method or its solver; please report it"
+                )
+            bound = min(bound, evaluation.objective)
+            proved = evaluation.objective - bound <= room
+            status = Status.OPTIMAL if proved else Status.FEASIBLE
+        elif status is not Status.FEASIBLE:
+            status = Status.FEASIBLE
+    elif status is Status.INFEASIBLE:
+        bound = None
+    options: dict[str, Any] = {
+        **task.options,
+        "gap": task.gap,
+        "threads": 1 if task.deterministic else task.threads,
+        "deterministic": task.deterministic,
+        "time_limit_s": task.time_limit_s,
+        "grid_s": slot_s,
+    }
+    return Result(
+        method=name,
+        schedule=schedule,
+        evaluation=evaluation,
+        status=status,
+        stop_reason=stop,
+        bound=bound,
+        build_s=outcome.build_s,
+        solve_s=outcome.solve_s,
+        seed=task.seed,
+        instance_digest=digest,
+        options=options_text(options),
+        versions=versions(),
+        message=message,
+        reproducible=(task.threads == 1 or task.deterministic)
+        and stop in (StopReason.FINISHED, StopReason.WORK_LIMIT),
+        curve=tuple(anytime.curve),
+    )

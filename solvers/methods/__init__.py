@@ -1,0 +1,1 @@
+"""Exact methods, one small file each; :data:`solvers.base.METHODS` names them."""
