@@ -18,13 +18,18 @@ from eaco_opt.schedule import Plan
 from formulations.base import Outcome
 
 from .base import Hook, Request, SearchProgress, options_text, versions
-from .search import Event, Task, Tell, search
+from .isolation import run_isolated
+from .memory import GIB
+from .search import Event, PlanTeller, Searcher, Task, search
 from .verify import InternalError
 
 if TYPE_CHECKING:
     from formulations.base import Formulation, Model
 
 _LOG = logging.getLogger(__name__)
+
+COMMON_OPTIONS: dict[str, Any] = {"policies": True, "process": "own", "memory_gib": None}
+"""Options of all exact methods, with their defaults."""
 
 AGREEMENT = 1e-6
 """Share of the objective within which a bound meets it; that of :mod:`formulations.verdict`."""
@@ -130,7 +135,7 @@ class ExactMethod:
         """Return the formulation that stands behind it."""
         raise NotImplementedError
 
-    def run(self, model: Model, task: Task, time_limit_s: float | None, tell: Tell) -> Outcome:
+    def run(self, model: Model, task: Task, time_limit_s: float | None, teller: PlanTeller) -> Outcome:
         """Solve a built model."""
         return model.solve(
             time_limit_s=time_limit_s,
@@ -138,14 +143,17 @@ class ExactMethod:
             threads=task.threads,
             seed=task.seed,
             deterministic=task.deterministic,
-            progress=lambda seconds, objective, bound: tell(Event(bound=bound)),
+            progress=teller.progress,
         )
 
     def solve(self, instance: Instance, request: Request) -> Result:
         """Return the best schedule found, with what is proved about it."""
         task = self.task(instance, request)
         anytime = Anytime(request.progress)
-        search(task, self, anytime.take)
+        if task.options["process"] == "own" and task.time_limit_s != 0.0:
+            run_isolated(task, anytime.take)
+        else:
+            _run_here(task, self, anytime)
         return conclude(self.name, task, anytime)
 
     def task(self, instance: Instance, request: Request) -> Task:
@@ -156,6 +164,9 @@ class ExactMethod:
         if unknown:
             known = ", ".join(sorted({**COMMON_OPTIONS, **self.options}))
             raise EacoError(f"{owner}: unknown option {unknown[0]!r}; known are: {known}")
+        if chosen["process"] not in ("own", "shared"):
+            raise EacoError(f"{owner}: option process must be 'own' or 'shared', got {chosen['process']!r}")
+        memory = chosen["memory_gib"]
         limit = request.time_limit_s
         return Task(
             target=f"{type(self).__module__}:{type(self).__qualname__}",
@@ -168,12 +179,23 @@ class ExactMethod:
             deterministic=bool(request.deterministic),
             start=request.start,
             policies=bool(chosen["policies"]),
+            memory_bytes=None if memory is None else GIB * v.real(owner, "memory_gib", memory, above=0.0),
             options=chosen,
         )
 
 
-COMMON_OPTIONS: dict[str, Any] = {"policies": True}
-"""Options of all exact methods, with their defaults."""
+def _run_here(task: Task, method: Searcher, anytime: Anytime) -> None:
+    """Search in this process: quicker to begin, but nothing ends it from outside."""
+    try:
+        search(task, method, anytime.take)
+    except KeyboardInterrupt:
+        anytime.take(
+            Event(
+                outcome=Outcome(
+                    status=Status.UNKNOWN, stop_reason=StopReason.INTERRUPTED, message="interrupted (Ctrl-C)"
+                )
+            )
+        )
 
 
 def grid_of(owner: str, grid_s: float | str | None) -> float | None:
@@ -253,7 +275,6 @@ def conclude(name: str, task: Task, anytime: Anytime) -> Result:
         options=options_text(options),
         versions=versions(),
         message=message,
-        reproducible=(task.threads == 1 or task.deterministic)
-        and stop in (StopReason.FINISHED, StopReason.WORK_LIMIT),
+        reproducible=task.deterministic and stop in (StopReason.FINISHED, StopReason.WORK_LIMIT),
         curve=tuple(anytime.curve),
     )

@@ -7,15 +7,12 @@ of the search (:mod:`solvers.isolation`). Order: grid, features, start, size, bu
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-
-import numpy as np
 
 from eaco_opt.arrays import time_tolerance_s
 from eaco_opt.errors import EacoError, ImpossibleJobsError, ScheduleError
@@ -118,7 +115,7 @@ class Searcher(Protocol):
         """Return the formulation that stands behind it."""
         ...
 
-    def run(self, model: Model, task: Task, time_limit_s: float | None, tell: Tell) -> Outcome:
+    def run(self, model: Model, task: Task, time_limit_s: float | None, teller: PlanTeller) -> Outcome:
         """Solve a built model."""
         ...
 
@@ -172,16 +169,16 @@ def search(task: Task, method: Searcher, tell: Tell) -> None:
     if features:
         raise UncoveredFeatureError(formulation.name, features)
     start = start_plan(instance, grid, task.start, seed=task.seed)
-    if start is None and task.policies:
+    if start is None and task.policies and _left(task, began) != 0.0:
         start = best_policy_plan(instance, grid.slot_s, seed=task.seed, time_limit_s=_share(task, began))
     teller = PlanTeller(instance, grid.slot_s, tell)
     if start is not None:
         teller.plan(start)
-    refuse_too_large(formulation, instance, grid, task.memory_bytes)
-    tell(Event(phase="build"))
     if _left(task, began) == 0.0:
         tell(Event(outcome=_out_of_time("before the model was built")))
         return
+    refuse_too_large(formulation, instance, grid, task.memory_bytes)
+    tell(Event(phase="build"))
     model = formulation.build(instance, grid)
     if start is not None:
         model.start_from(start)
@@ -192,21 +189,13 @@ def search(task: Task, method: Searcher, tell: Tell) -> None:
     if left == 0.0:
         tell(Event(outcome=_out_of_time("before the solver began")))
         return
-    outcome = method.run(model, task, left, lambda event: _pass_on(event, teller, tell))
+    outcome = method.run(model, task, left, teller)
     tell(Event(outcome=outcome))
 
 
-def _pass_on(event: Event, teller: PlanTeller, tell: Tell) -> None:
-    if event.plan is not None:
-        teller.plan(event.plan)
-    if event.bound is not None:
-        teller.progress(0.0, None, event.bound)
-    if event.phase is not None:
-        tell(Event(phase=event.phase))
-
-
 def _left(task: Task, began: float) -> float | None:
-    if task.time_limit_s is None:
+    """Return what is left of the wall-clock limit [s]; a deterministic limit is not one, unless it is 0."""
+    if task.time_limit_s is None or (task.deterministic and task.time_limit_s > 0.0):
         return None
     return max(0.0, task.time_limit_s - (time.monotonic() - began))
 
@@ -339,13 +328,3 @@ def best_policy_plan(
         if best is None or value < best[0]:
             best = (value, plan)
     return None if best is None else best[1]
-
-
-def empty_plan() -> Plan:
-    """Return the plan of no jobs."""
-    return Plan(np.zeros(0), np.zeros(0, dtype=np.int64))
-
-
-def with_time(outcome: Outcome, build_s: float) -> Outcome:
-    """Return an outcome with another build time [s]."""
-    return dataclasses.replace(outcome, build_s=build_s)
