@@ -107,8 +107,16 @@ Progress = Callable[[float, float | None, float | None], None]
 """Called with (seconds since the start of the solve, best objective or None, best bound or None)."""
 
 
+PlanHook = Callable[["Plan"], None]
+"""Called with a plan as soon as a solver has found it."""
+
+
 class Model(Protocol):
-    """A built model of one instance on one grid."""
+    """A built model of one instance on one grid.
+
+    A model that can tell plans while it solves has an attribute ``on_plan`` besides, a :data:`PlanHook` or
+    ``None``; whoever wants them sets it before :meth:`solve`.
+    """
 
     instance: Instance
     grid: Grid

@@ -23,6 +23,7 @@ Not covered: wake-up time and energy.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
@@ -33,8 +34,16 @@ from ortools.sat.python import cp_model
 
 from eaco_opt.result import StopReason
 
-from .base import FormulationError, Outcome, Progress, SizeEstimate, UncoveredFeatureError, wake_features
-from .placing import Values, values_of
+from .base import (
+    FormulationError,
+    Outcome,
+    PlanHook,
+    Progress,
+    SizeEstimate,
+    UncoveredFeatureError,
+    wake_features,
+)
+from .placing import Values, plan_of, values_of
 from .scaling import CostScale, cost_scale
 from .space import Pattern, Region, Space
 from .verdict import verdict, without_search
@@ -118,6 +127,8 @@ class CpsatModel:
         The OR-Tools model; ``model.export_to_file(path)`` writes it.
     scale
         Integer units of the objective.
+    on_plan
+        Told of each plan that CP-SAT finds, if set.
     """
 
     def __init__(self, space: Space) -> None:
@@ -140,6 +151,7 @@ class CpsatModel:
         self._constant = -space.costs.total_constant
         self._active_units = 0
         self._start_plan: Plan | None = None
+        self.on_plan: PlanHook | None = None
         self.scale: CostScale | None = None
         if without_search(space, 0.0) is None:
             self._add_times()
@@ -650,6 +662,9 @@ class _Watch(cp_model.CpSolverSolutionCallback):
         """Take a new incumbent."""
         with self._lock:
             self.best = float(self.objective_value)
+        if self._model.on_plan is not None:
+            with contextlib.suppress(FormulationError):  # such as are no schedule are left out
+                self._model.on_plan(plan_of(self._model.space, self._model._read(self)))
         self._tell()
 
     def _tell(self) -> None:

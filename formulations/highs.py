@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +103,14 @@ def run_highs(
     seed: int,
     start: NDArray[np.float64] | None,
     progress: Progress | None,
+    on_values: Callable[[NDArray[np.float64]], None] | None = None,
+    node_limit: int | None = None,
 ) -> Found:
-    """Solve a model; see :class:`Found`."""
+    """Solve a model; see :class:`Found`.
+
+    ``on_values`` is called with the values of each better solution; ``node_limit`` is the most nodes of the
+    search tree, a limit that falls at the same place on every run.
+    """
     begin = time.monotonic()
     solver = load(rows)
     highspy.Highs.resetGlobalScheduler(True)
@@ -116,6 +123,8 @@ def run_highs(
         solver.setOptionValue(option, value)
     if time_limit_s is not None:
         solver.setOptionValue("time_limit", float(time_limit_s))
+    if node_limit is not None:
+        solver.setOptionValue("mip_max_nodes", node_limit)
     if start is not None:
         solution = highspy.HighsSolution()
         solution.col_value = start.tolist()
@@ -129,6 +138,10 @@ def run_highs(
 
         solver.cbMipImprovingSolution.subscribe(tell)
         solver.cbMipLogging.subscribe(tell)
+    if on_values is not None:
+        solver.cbMipImprovingSolution.subscribe(
+            lambda event: on_values(np.array(event.data_out.mip_solution))
+        )
     solver.run()
     status = solver.getModelStatus()
     info = solver.getInfo()
@@ -137,6 +150,8 @@ def run_highs(
         stop = StopReason.FINISHED
     elif status == kinds.kTimeLimit:
         stop = StopReason.TIME_LIMIT
+    elif status in (kinds.kSolutionLimit, kinds.kIterationLimit):
+        stop = StopReason.WORK_LIMIT
     elif status == kinds.kInterrupt:
         stop = StopReason.INTERRUPTED
     else:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from eaco_opt.result import StopReason
 
-from .base import FormulationError, Outcome, Progress
+from .base import FormulationError, Outcome, PlanHook, Progress
 from .milp_terms import MilpTerms, Pace
-from .placing import Values, values_of
+from .placing import Values, plan_of, values_of
 from .verdict import verdict, without_search
 
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ class LinearModel:
     searched
         Whether there is anything to solve; without jobs, or with one that cannot end in time, the model is
         empty.
+    on_plan
+        Told of each plan that HiGHS finds, if set.
+    node_limit
+        Most nodes of HiGHS's search tree, if set.
     """
 
     def __init__(self, space: Space, terms: MilpTerms) -> None:
@@ -103,6 +107,8 @@ class LinearModel:
         self.grid = space.grid
         self.searched = without_search(space, 0.0) is None
         self.build_s = 0.0
+        self.on_plan: PlanHook | None = None
+        self.node_limit: int | None = None
         self._start_plan: Plan | None = None
         self._start_values: NDArray[np.float64] | None = None
 
@@ -314,6 +320,8 @@ class LinearModel:
             else lambda s, best, bound: progress(
                 s, None if best is None else best / scale, None if bound is None else bound / scale
             ),
+            on_values=None if self.on_plan is None else self._tell,
+            node_limit=self.node_limit,
         )
         values = None
         if found.x is not None:
@@ -327,6 +335,13 @@ class LinearModel:
             solve_s=found.solve_s,
             message=found.message,
         )
+
+    def _tell(self, x: NDArray[np.float64]) -> None:
+        """Pass on the plan of values that a solver has found; such as are no schedule are left out."""
+        if self.on_plan is not None:
+            with contextlib.suppress(FormulationError):
+                values = self.values_from(dict(zip(self.arrays.names, x.tolist(), strict=True)))
+                self.on_plan(plan_of(self.space, values))
 
     def conclude(
         self,

@@ -64,6 +64,7 @@ left is the interval form with static pairs.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -455,23 +456,36 @@ class MilpModel(LinearModel):
             high=np.array(high),
         )
 
-    def solve_with(self, solver: Any, *, time_limit_s: float | None = None) -> Outcome:
+    def solve_with(
+        self,
+        solver: Any,
+        *,
+        time_limit_s: float | None = None,
+        gap: float = 0.0,
+        bound_of: Callable[[Any], float | None] | None = None,
+    ) -> Outcome:
         """Solve with any solver of PuLP (CBC, SCIP, Gurobi, CPLEX, ...).
 
         PuLP keeps no bound, and says "optimal" of a run that its time limit stopped as well. So the objective
-        is taken as bound only where PuLP says optimal and the run ended before nine tenths of the limit.
+        is taken as bound only where PuLP says optimal, the gap is 0, and the run ended before nine tenths of
+        the limit. A start is given to the solver, which takes it if it was made with ``warmStart``.
 
         Parameters
         ----------
         solver
-            A PuLP solver object, with its own time limit and a relative gap of 0.
-        time_limit_s
-            The same time limit [s].
+            A PuLP solver object, with its own time limit and gap.
+        time_limit_s, gap
+            The same time limit [s] and gap.
+        bound_of
+            Gives the bound that a solver itself keeps of the PuLP problem, in the model's units.
         """
         known = without_search(self.space, self.build_s)
         if known is not None:
             return known
         begin = time.monotonic()
+        if self._start_values is not None:
+            for name, value in zip(self.arrays.names, self._start_values.tolist(), strict=True):
+                self.variables[name].setInitialValue(value)
         self.problem.solve(solver)
         solve_s = time.monotonic() - begin
         limited = time_limit_s is not None and solve_s >= 0.9 * time_limit_s
@@ -483,14 +497,17 @@ class MilpModel(LinearModel):
             pulp.LpSolutionIntegerFeasible,
         ) and starts == len(self.instance.jobs)
         claimed = float(self.problem.objective.value()) if has_values else None
-        proved = has_values and self.problem.sol_status == pulp.LpSolutionOptimal and not limited
+        ended = has_values and self.problem.sol_status == pulp.LpSolutionOptimal and not limited
         infeasible = self.problem.status == pulp.LpStatusInfeasible
+        bound = claimed if ended and gap == 0.0 else None
+        if bound_of is not None and not infeasible:
+            bound = bound_of(self.problem)
         return self.conclude(
             self.values_from(found) if has_values else None,
             claimed=claimed,
-            bound=claimed if proved else None,
+            bound=bound,
             infeasible=infeasible,
-            stop_reason=StopReason.FINISHED if proved or infeasible else StopReason.TIME_LIMIT,
+            stop_reason=StopReason.FINISHED if ended or infeasible else StopReason.TIME_LIMIT,
             solve_s=solve_s,
             message=says,
         )
