@@ -71,7 +71,8 @@ def slots_of_run(epochs: float, epoch_s: float, slot_s: float) -> int:
     return max(1, math.ceil(epochs * (1.0 - PROGRESS_TOLERANCE) * epoch_s / slot_s))
 
 
-def _release_slot(release_s: float, slot_s: float) -> int:
+def release_slot(release_s: float, slot_s: float) -> int:
+    """Return the first slot that begins at or after a release, both counted from the same origin."""
     s = math.ceil(release_s / slot_s)
     while s > 0 and (s - 1) * slot_s >= release_s - time_tolerance_s((s - 1) * slot_s):
         s -= 1
@@ -80,7 +81,8 @@ def _release_slot(release_s: float, slot_s: float) -> int:
     return s
 
 
-def _deadline_slot(deadline_s: float, slot_s: float) -> int:
+def deadline_slot(deadline_s: float, slot_s: float) -> int:
+    """Return the last boundary at or before a deadline, both counted from the same origin."""
     e = max(0, math.floor(deadline_s / slot_s))
     while (e + 1) * slot_s - deadline_s <= time_tolerance_s((e + 1) * slot_s):
         e += 1
@@ -152,7 +154,7 @@ def _with_step(instance: Instance, slot_s: float, most: int) -> Grid:
         return Grid(slot_s=slot_s, slots=0, release=empty, deadline=empty)
     if float(view.release_s.max()) / slot_s > most:
         raise _too_many(float(view.release_s.max()) / slot_s, slot_s, most)
-    release = np.array([_release_slot(float(r), slot_s) for r in view.release_s], dtype=np.int64)
+    release = np.array([release_slot(float(r), slot_s) for r in view.release_s], dtype=np.int64)
     last_s = float(view.deadline_s.max())
     # Exclusive runs are the least that the longest can be: where the deadline comes first already, sets of
     # jobs need not be looked at.
@@ -160,12 +162,12 @@ def _with_step(instance: Instance, slot_s: float, most: int) -> Grid:
     if last_s / slot_s > horizon:
         horizon = int(release.max()) + sum(_longest_runs(instance, slot_s, release))
     if last_s / slot_s <= horizon:
-        horizon = min(horizon, max(0, _deadline_slot(last_s, slot_s)))
+        horizon = min(horizon, max(0, deadline_slot(last_s, slot_s)))
     if horizon > most:
         raise _too_many(horizon, slot_s, most)
     deadline = np.array(
         [
-            horizon if d / slot_s > horizon else min(horizon, _deadline_slot(d, slot_s))
+            horizon if d / slot_s > horizon else min(horizon, deadline_slot(d, slot_s))
             for d in view.deadline_s
         ],
         dtype=np.int64,
@@ -189,7 +191,7 @@ def _longest_runs(instance: Instance, slot_s: float, release: NDArray[np.int64])
     # No later slot than this is of interest for who can meet whom: deadlines in slots, as far as they are
     # finite.
     ends = [
-        2**62 if math.isinf(d) else _deadline_slot(min(float(d), 2.0**40 * slot_s), slot_s)
+        2**62 if math.isinf(d) else deadline_slot(min(float(d), 2.0**40 * slot_s), slot_s)
         for d in view.deadline_s
     ]
     spans = [(int(release[j]), max(int(release[j]) + 1, ends[j])) for j in range(n)]
