@@ -20,6 +20,7 @@ METHODS = Registry("method", "eaco_opt.methods")
 """Methods that are not policies; other distributions add theirs through the entry points of that group."""
 
 
+METHODS.register("auto", "solvers.methods.auto:Auto")
 METHODS.register("bruteforce", "solvers.methods.bruteforce:Bruteforce")
 METHODS.register("cpsat", "solvers.methods.cpsat:Cpsat")
 METHODS.register("milp", "solvers.methods.milp:Milp")

@@ -127,6 +127,12 @@ def policy_options(name: str) -> dict[str, Any]:
     return {key: p.default for key, p in parameters.items()}
 
 
+def method_options(name: str) -> dict[str, Any]:
+    """Return the options of a registered method with their defaults, as far as it declares them."""
+    made = METHODS.get(name)()
+    return dict(made.option_defaults()) if hasattr(made, "option_defaults") else {}
+
+
 def unknown_method(name: str) -> UnknownNameError:
     """Return the error for a name that nothing is registered under."""
     return UnknownNameError(f"unknown method {name!r}; known are: {', '.join(method_names())}")

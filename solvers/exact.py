@@ -131,6 +131,10 @@ class ExactMethod:
         """Tell whether what it needs is installed."""
         return True
 
+    def option_defaults(self) -> dict[str, Any]:
+        """Return all its options with their defaults."""
+        return {**COMMON_OPTIONS, **self.options}
+
     def formulation(self, options: Mapping[str, Any]) -> Formulation:
         """Return the formulation that stands behind it."""
         raise NotImplementedError
@@ -159,10 +163,11 @@ class ExactMethod:
     def task(self, instance: Instance, request: Request) -> Task:
         """Return what is asked for, checked."""
         owner = f"method {self.name!r}"
-        chosen = {**COMMON_OPTIONS, **self.options, **request.options}
-        unknown = sorted(set(request.options) - set(COMMON_OPTIONS) - set(self.options))
+        defaults = self.option_defaults()
+        chosen = {**defaults, **request.options}
+        unknown = sorted(set(request.options) - set(defaults))
         if unknown:
-            known = ", ".join(sorted({**COMMON_OPTIONS, **self.options}))
+            known = ", ".join(sorted(defaults))
             raise EacoError(f"{owner}: unknown option {unknown[0]!r}; known are: {known}")
         if chosen["process"] not in ("own", "shared"):
             raise EacoError(f"{owner}: option process must be 'own' or 'shared', got {chosen['process']!r}")

@@ -5,12 +5,18 @@ from __future__ import annotations
 import platform
 import re
 from importlib import metadata
+from importlib.util import find_spec
 
 from ..console import Out
 from . import options as o
 
-SOLVERS = {"highspy": "HiGHS", "pulp": "CBC (by PuLP)", "ortools": "CP-SAT", "pyscipopt": "SCIP"}
-"""Distributions that bring a solver."""
+CPSAT = {
+    "title": "CP-SAT",
+    "package": "ortools",
+    "available": find_spec("ortools") is not None,
+    "how_to_get": "it belongs to eaco-opt; pip install ortools",
+}
+"""The solver behind the method ``cpsat``, in the form of a back end."""
 
 FALLBACK = (
     "numpy", "scipy", "pandas", "networkx", "pulp", "ortools", "highspy", "numba", "typer", "rich",
@@ -38,12 +44,13 @@ def command(json: o.JsonFlag = False, quiet: o.QuietFlag = False) -> None:
     """Print the versions of this program, Python, packages and solvers."""
     screen = Out(json=json, quiet=quiet)
     from eaco_opt import __version__
+    from solvers.backends import backends
 
     packages = {name: version for name in _declared() if (version := _version(name)) is not None}
     solvers = [
-        {"name": text, "package": name, "version": version}
-        for name, text in SOLVERS.items()
-        if (version := _version(name)) is not None
+        {"name": s["title"], "package": s["package"], "version": _version(s["package"])}
+        | {"available": s["available"], "how_to_get": s["how_to_get"]}
+        for s in [*backends(), CPSAT]
     ]
     document = {
         "version": __version__,
@@ -58,4 +65,8 @@ def command(json: o.JsonFlag = False, quiet: o.QuietFlag = False) -> None:
         f"eaco-opt {__version__}, {document['implementation']} {document['python']} on {document['platform']}"
     )
     screen.table(["package", "version"], [[name, version] for name, version in packages.items()], left=2)
-    screen.say("solvers: " + (", ".join(f"{s['name']} {s['version']}" for s in solvers) or "none"))
+    here = [f"{s['name']} ({s['package']} {s['version'] or '?'})" for s in solvers if s["available"]]
+    screen.say("solvers: " + (", ".join(here) or "none"))
+    for s in solvers:
+        if not s["available"]:
+            screen.say(f"not here: {s['name']}: {s['how_to_get']}")

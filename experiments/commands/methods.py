@@ -10,7 +10,9 @@ def command(json: o.JsonFlag = False, quiet: o.QuietFlag = False) -> None:
     """List the methods that `solve` and `compare` know."""
     screen = Out(json=json, quiet=quiet)
     from eaco_opt.policies import POLICIES
-    from solvers.catalogue import methods, policy_options
+    from solvers.backends import backends
+    from solvers.base import METHODS
+    from solvers.catalogue import method_options, methods, policy_options
 
     found = methods()
     documents = []
@@ -18,6 +20,10 @@ def command(json: o.JsonFlag = False, quiet: o.QuietFlag = False) -> None:
         row = info.row()
         if info.available and info.name in POLICIES:
             row["options"] = policy_options(info.name)
+        elif info.available and info.name in METHODS:
+            row["options"] = method_options(info.name)
+        if info.name == "milp":
+            row["backends"] = backends()
         documents.append(row)
     screen.document({"methods": documents})
     rows = [
@@ -33,6 +39,21 @@ def command(json: o.JsonFlag = False, quiet: o.QuietFlag = False) -> None:
         for m in found
     ]
     screen.table(["method", "kind", "class", "exact", "online", "available", "what it does"], rows, left=7)
+    for document in documents:
+        if "backends" in document:
+            screen.table(
+                [f"back end of {document['name']}", "solver", "can", "available"],
+                [
+                    [
+                        b["name"],
+                        b["title"],
+                        ", ".join(b["abilities"]),
+                        "yes" if b["available"] else b["how_to_get"],
+                    ]
+                    for b in document["backends"]
+                ],
+                left=4,
+            )
     if not quiet:
         for document in documents:
             if document.get("options"):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..console import Out, amount, duration_text
 from . import options as o
+
+if TYPE_CHECKING:
+    from solvers.base import SearchProgress
 
 KEYS = (
     "method", "class", "status", "stop_reason", "objective", "bound", "gap", "energy_kwh", "avg_tpe_h",
@@ -54,6 +57,18 @@ def command(
             "--option", "-o", metavar="KEY=VALUE", help="Option of the method; may be given several times."
         ),
     ] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            "--backend", metavar="NAME", help="Solver behind the method milp; see `eaco-opt methods`."
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export", metavar="FILE", help="Write the model of milp before solving it (.mps or .lp)."
+        ),
+    ] = None,
     history: o.HistoryOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="SCHEDULE", help="File for the schedule (.json or .csv).")
@@ -72,10 +87,16 @@ def command(
     other = [name for name in chosen if name != method]
     if other:
         raise typer.BadParameter(f"--option: {other[0]!r} is not the method that is run, {method!r}")
+    if backend is not None:
+        if method != "milp":
+            raise typer.BadParameter(f"--backend belongs to the method milp, not to {method!r}")
+        chosen.setdefault(method, {})["backend"] = backend
+    if export is not None and method != "milp":
+        raise typer.BadParameter(f"--export belongs to the method milp, not to {method!r}")
     limit = None if time_limit is None else o.seconds(time_limit)
     from eaco_opt.io import read_schedule, write_schedule
     from eaco_opt.output import refuse_existing
-    from eaco_opt.result import Status
+    from eaco_opt.result import Status, StopReason
     from solvers import solve
     from solvers.base import METHODS, SearchProgress
 
@@ -89,8 +110,12 @@ def command(
     if alpha is not None:
         problem = dataclasses.replace(problem, objective=dataclasses.replace(problem.objective, alpha=alpha))
     first = None if start is None else read_schedule(start, problem)
+    if export is not None:
+        from solvers.export import export_model
+
+        export_model(problem, export, grid_s=step, force=force)
     screen.warn_of_compiling()
-    with screen.progress(method, total=len(problem.jobs)) as bar:
+    with screen.progress(method, total=None if exact else len(problem.jobs)) as bar:
         result = solve(
             problem,
             method,
@@ -103,13 +128,27 @@ def command(
             grid_s=step,
             options=chosen.get(method),
             history=o.history_of(history),
-            progress=lambda at: None if isinstance(at, SearchProgress) else bar.at(at.done, at.jobs),
+            progress=lambda at: (
+                bar.at(0, text=search_text(method, at))
+                if isinstance(at, SearchProgress)
+                else bar.at(at.done, at.jobs)
+            ),
         )
     if out is not None and result.schedule is not None:
         write_schedule(out, result.schedule, problem, force=force)
     row = result.row()
     document: dict[str, Any] = {key: row.get(key) for key in KEYS} | row
-    document |= {"options": dict(result.options), "schedule": None}
+    document |= {
+        "options": dict(result.options),
+        "message": result.message,
+        "reproducible": result.reproducible,
+        "curve": [
+            {"seconds": seconds, "objective": objective, "bound": bound}
+            for seconds, objective, bound in result.curve
+        ],
+        "versions": dict(result.versions),
+        "schedule": None,
+    }
     if result.evaluation is not None:
         document["grid_s"] = result.evaluation.grid_s
     if out is not None and result.schedule is not None:
@@ -119,7 +158,19 @@ def command(
     if result.status is Status.INFEASIBLE:
         raise typer.Exit(3)
     if result.schedule is None:
-        raise typer.Exit(4)
+        codes = {StopReason.INTERRUPTED: 130, StopReason.ERROR: 1}
+        raise typer.Exit(codes.get(result.stop_reason, 4))
+
+
+def search_text(method: str, at: SearchProgress) -> str:
+    """Return how far a search has come, for a progress line."""
+    parts = [f"{method}, {at.phase}"]
+    parts += [
+        f"{name} {amount(x)}" for name, x in (("best", at.objective), ("bound", at.bound)) if x is not None
+    ]
+    if at.gap is not None:
+        parts.append(f"gap {100.0 * at.gap:.2f} %")
+    return "  ".join(parts)
 
 
 def _show(screen: Out, d: dict[str, Any]) -> None:
@@ -139,6 +190,8 @@ def _show(screen: Out, d: dict[str, Any]) -> None:
         rows.append(["gap", f"{100.0 * d['gap']:.2f} %"])
     if d["deadline_misses"] is not None:
         rows.append(["deadline misses", str(d["deadline_misses"])])
+    if d["message"]:
+        rows.append(["solver", d["message"]])
     rows.append(["time", duration_text(d["build_s"] + d["solve_s"])])
     if d["schedule"]:
         rows.append(["schedule", d["schedule"]])

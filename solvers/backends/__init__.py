@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from eaco_opt.errors import EacoError
 from eaco_opt.registry import Registry
 
@@ -48,4 +50,22 @@ def backend(name: str) -> Backend:
     return found
 
 
-__all__ = ["BACKENDS", "DEFAULT", "Backend", "MissingBackendError", "backend"]
+def backends() -> list[dict[str, Any]]:
+    """Return what there is, ready for JSON: name, title, package, abilities, availability, how to get it."""
+    out = []
+    for name in BACKENDS:
+        made: Backend = BACKENDS.get(name)()
+        out.append(
+            {
+                "name": name,
+                "title": made.title,
+                "package": made.package,
+                "abilities": list(made.abilities),
+                "available": made.available(),
+                "how_to_get": made.how_to_get,
+            }
+        )
+    return out
+
+
+__all__ = ["BACKENDS", "DEFAULT", "Backend", "MissingBackendError", "backend", "backends"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .base import PulpBackend
@@ -22,15 +25,13 @@ class Cbc(PulpBackend):
 
     def available(self) -> bool:
         """Tell whether PuLP's own CBC is there, or one on the path."""
-        import shutil
-
-        if not super().available():
+        spec = find_spec(self.module)
+        if spec is None:
             return False
-        if shutil.which("cbc"):
-            return True
-        import pulp
-
-        return bool(pulp.PULP_CBC_CMD(msg=False).available())
+        folders = [Path(folder) / "solverdir" for folder in spec.submodule_search_locations or ()]
+        return shutil.which("cbc") is not None or any(
+            path.is_file() and path.stem == "cbc" for folder in folders for path in folder.glob("**/cbc*")
+        )
 
     def make(self, task: Task, time_limit_s: float | None) -> Any:
         """Return PuLP's CBC."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -107,16 +108,16 @@ class Mosek(PulpBackend):
 
     def make(self, task: Task, time_limit_s: float | None) -> Any:
         """Return PuLP's MOSEK, which asks for integer solutions."""
-        import mosek  # type: ignore[import-not-found]
         import pulp
 
+        integer = importlib.import_module(self.module).soltype.itg
         options = {
             "MSK_DPAR_MIO_TOL_REL_GAP": task.gap,
             "MSK_DPAR_MIO_TOL_ABS_GAP": 0.0,
             "MSK_IPAR_NUM_THREADS": _threads(task),
             "MSK_IPAR_MIO_SEED": task.seed % 2**31,
         }
-        return pulp.MOSEK(msg=False, timeLimit=time_limit_s, options=options, sol_type=mosek.soltype.itg)
+        return pulp.MOSEK(msg=False, timeLimit=time_limit_s, options=options, sol_type=integer)
 
 
 class Copt(PulpBackend):

@@ -39,6 +39,8 @@ from experiments.tables import write_comparison
 from instances.generators import GENERATORS, generate
 from instances.readers import READERS, ImportOptions, TraceText, import_text
 from paper_figs import FIGURES, render
+from solvers.backends import BACKENDS, MissingBackendError, backend
+from solvers.backends.base import ABILITIES
 from solvers.base import METHODS, Request
 from tests.eaco_opt.checker_cases import instance, job, node_type, profile
 
@@ -46,6 +48,7 @@ REGISTRIES = {
     "POLICIES": POLICIES,
     "SLOWDOWN_MODELS": SLOWDOWN_MODELS,
     "METHODS": METHODS,
+    "BACKENDS": BACKENDS,
     "GENERATORS": GENERATORS,
     "READERS": READERS,
     "FIGURES": FIGURES,
@@ -300,6 +303,24 @@ def test_methods(name: str) -> None:
     assert found.schedule is not None and found.objective is not None
     assert check_report(inst, found.schedule, grid_s=10.0).feasible
     assert found.bound is None or found.bound <= found.objective * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", BACKENDS.names())
+def test_backends(name: str) -> None:
+    """Says what it can in known words and how to get it; where it is installed, it proves a tiny optimum."""
+    made = BACKENDS.get(name)()
+    assert made.name == name and made.title and made.package and made.how_to_get
+    assert set(made.abilities) <= set(ABILITIES)
+    if not made.available():
+        with pytest.raises(MissingBackendError, match=f"back end '{name}' is not installed here: "):
+            backend(name)
+        return
+    inst = instance((job("a", "small", 1, 2, 60.0), job("b", "small", 1, 1, 60.0)))
+    options = {"backend": name, "process": "shared"}
+    found = METHODS.get("milp")().solve(inst, Request(time_limit_s=60.0, grid_s=10.0, options=options))
+    other = METHODS.get("bruteforce")().solve(inst, Request(grid_s=10.0))
+    assert (found.status, other.status) == (Status.OPTIMAL, Status.OPTIMAL)
+    assert found.objective == pytest.approx(other.objective, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", GENERATORS.names())

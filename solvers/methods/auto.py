@@ -1,0 +1,257 @@
+"""The method ``auto``: chooses by features of the instance, and falls back where the choice fails.
+
+Rule (docs/exact.md section 3.4). First the policies, in static form on the grid: the best feasible one is the
+start of all that follows. Then, in this order, until one proves something or the time is up:
+
+1. ``bruteforce``, for at most :data:`TINY_S` seconds, where the estimate is at most :data:`TINY_PLANS` plans;
+2. ``branch-and-price``, where it is registered and covers the instance;
+3. ``milp``, whose bound is closer, then ``cpsat``.
+
+A method that does not cover the instance, would not fit in memory or whose process fails is passed over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from typing import Any
+
+from eaco_opt.errors import EacoError
+from eaco_opt.instance import Instance
+from eaco_opt.io_digest import instance_digest
+from eaco_opt.physics import evaluate, plan_schedule
+from eaco_opt.result import Result, Status, StopReason
+from eaco_opt.schedule import Plan, Schedule
+from formulations.base import FormulationError, ScalingError, UncoveredFeatureError
+from formulations.grid import automatic_slot_s, make_grid
+
+from ..base import METHODS, Hook, Method, Request, SearchProgress, options_text, versions
+from ..exact import ExactMethod
+from ..memory import TooLargeError
+from ..search import best_policy_plan, start_plan
+
+_LOG = logging.getLogger(__name__)
+
+TINY_PLANS = 1e9
+TINY_S = 10.0
+"""Brute force is tried first up to so many plans by its estimate, for so long [s]."""
+
+REFUSALS = (UncoveredFeatureError, ScalingError, TooLargeError)
+"""Errors that say: not this method, perhaps another."""
+
+
+class Auto(ExactMethod):
+    """Chooses an exact method by features of the instance, starts from the policies, falls back."""
+
+    name = "auto"
+
+    def choose(self, instance: Instance, slot_s: float) -> list[str]:
+        """Return the methods to try, in order."""
+        out: list[str] = []
+        if _tiny(instance, slot_s):
+            out.append("bruteforce")
+        if "branch-and-price" in METHODS:
+            out.append("branch-and-price")
+        return [*out, "milp", "cpsat"]
+
+    def solve(self, instance: Instance, request: Request) -> Result:
+        """Return the best schedule of all that were tried, with what is proved about it.
+
+        Raises
+        ------
+        EacoError
+            No method takes the instance and no policy gives a feasible schedule; the text says why.
+        """
+        task = self.task(instance, request)
+        began = time.monotonic()
+        slot_s = task.grid_s or automatic_slot_s(instance)
+        best = _Best(self.name, instance, slot_s, request, began)
+        best.take_plan(self._start(instance, slot_s, request, task.policies))
+        reasons: list[str] = []
+        for name in self.choose(instance, slot_s):
+            left = _left(request, began)
+            if left == 0.0:
+                best.stop, best.message = StopReason.TIME_LIMIT, "the time limit came before any method began"
+                break
+            tiny = name == "bruteforce"
+            limit = left if not tiny else TINY_S if left is None else min(TINY_S, left)
+            options = {} if tiny else dict(request.options) | {"policies": False}
+            method: Method = METHODS.get(name)()
+            try:
+                result = method.solve(
+                    instance,
+                    dataclasses.replace(
+                        request,
+                        time_limit_s=limit,
+                        gap=None if tiny else request.gap,
+                        grid_s=slot_s,
+                        start=None if tiny else best.schedule,
+                        options=options,
+                        progress=best.hook(name),
+                    ),
+                )
+            except REFUSALS as error:
+                reasons.append(f"{name}: {error}")
+                _LOG.info("auto: %s passed over: %s", name, error)
+                continue
+            except FormulationError as error:
+                reasons.append(f"{name}: {error}")
+                _LOG.warning("auto: %s failed, the next one is tried: %s", name, error)
+                continue
+            best.take(name, result)
+            if result.stop_reason is StopReason.ERROR or (
+                tiny and result.stop_reason is StopReason.TIME_LIMIT
+            ):
+                reasons.append(f"{name}: {result.message or result.stop_reason.value}")
+                continue
+            break
+        else:
+            if best.schedule is None and not best.ran:
+                raise EacoError(
+                    f"method {self.name!r}: no method takes instance {instance.name!r}: {'; '.join(reasons)}"
+                )
+            best.stop = StopReason.ERROR
+            best.message = f"no method could go on: {'; '.join(reasons)}"
+        return best.result(reasons)
+
+    def _start(self, instance: Instance, slot_s: float, request: Request, policies: bool) -> Plan | None:
+        if request.start is not None:
+            return start_plan(instance, make_grid(instance, slot_s), request.start, seed=request.seed)
+        if not policies or request.time_limit_s == 0.0:
+            return None
+        limit = None
+        if request.time_limit_s is not None and not request.deterministic:
+            limit = request.time_limit_s / 5.0
+        return best_policy_plan(instance, slot_s, seed=request.seed, time_limit_s=limit)
+
+
+def _tiny(instance: Instance, slot_s: float) -> bool:
+    from ..bruteforce import TooManyPlansError, estimate_plans
+
+    try:
+        return estimate_plans(instance, slot_s) <= TINY_PLANS
+    except TooManyPlansError:
+        return False
+
+
+def _left(request: Request, began: float) -> float | None:
+    if request.time_limit_s is None or (request.deterministic and request.time_limit_s > 0.0):
+        return request.time_limit_s
+    return max(0.0, request.time_limit_s - (time.monotonic() - began))
+
+
+class _Best:
+    """The best schedule and bound of several runs, with their curves one after the other."""
+
+    def __init__(self, name: str, instance: Instance, slot_s: float, request: Request, began: float) -> None:
+        self._name = name
+        self._instance = instance
+        self._slot_s = slot_s
+        self._request = request
+        self._began = began
+        self.schedule: Schedule | None = None
+        self.bound: float | None = None
+        self.stop = StopReason.FINISHED
+        self.message = ""
+        self.ran = ""
+        self._objective: float | None = None
+        self._infeasible = False
+        self._last: Result | None = None
+        self._build_s = 0.0
+        self._curve: list[tuple[float, float | None, float | None]] = []
+
+    def take_plan(self, plan: Plan | None) -> None:
+        """Take the plan to start from."""
+        if plan is not None:
+            schedule = plan_schedule(self._instance, plan, grid_s=self._slot_s, method=self._name)
+            self._better(schedule, evaluate(self._instance, plan, grid_s=self._slot_s).objective)
+            self._point(time.monotonic() - self._began, self._objective, None)
+
+    def hook(self, name: str) -> Hook | None:
+        """Return a progress hook for one of the methods."""
+        told, base_s = self._request.progress, time.monotonic() - self._began
+        if told is None:
+            return None
+
+        def hook(at: Any) -> None:
+            if isinstance(at, SearchProgress):
+                known = [x for x in (self._objective, at.objective) if x is not None]
+                told(
+                    SearchProgress(
+                        seconds=base_s + at.seconds,
+                        objective=min(known, default=None),
+                        bound=at.bound,
+                        phase=f"{name}: {at.phase}",
+                    )
+                )
+
+        return hook
+
+    def take(self, name: str, result: Result) -> None:
+        """Take what a method returned."""
+        base_s = time.monotonic() - self._began - result.build_s - result.solve_s
+        if result.curve:
+            base_s = time.monotonic() - self._began - result.curve[-1][0]
+        self.ran, self._last = name, result
+        self.stop, self.message = result.stop_reason, f"by {name}: {result.message or result.status.value}"
+        self._build_s += result.build_s
+        self._infeasible = result.status is Status.INFEASIBLE
+        for seconds, objective, bound in result.curve:
+            self._point(max(0.0, base_s + seconds), objective, bound)
+        if result.bound is not None and (self.bound is None or result.bound > self.bound):
+            self.bound = result.bound
+        if result.schedule is not None and result.objective is not None:
+            self._better(result.schedule, result.objective)
+
+    def _better(self, schedule: Schedule, objective: float) -> None:
+        if self._objective is None or objective < self._objective:
+            self.schedule, self._objective = schedule, objective
+
+    def _point(self, seconds: float, objective: float | None, bound: float | None) -> None:
+        """Add a point to the curve, if it is better than the last one."""
+        at, old, low = self._curve[-1] if self._curve else (0.0, None, None)
+        values = [x for x in (old, objective) if x is not None]
+        bounds = [x for x in (low, bound) if x is not None]
+        new = (max(at, seconds), min(values, default=None), max(bounds, default=None))
+        if not self._curve or new[1:] != (old, low):
+            self._curve.append(new)
+
+    def result(self, reasons: list[str]) -> Result:
+        """Return the result of all runs together."""
+        request, digest = self._request, instance_digest(self._instance)
+        status, bound, evaluation = Status.UNKNOWN, self.bound, None
+        schedule = self.schedule
+        if schedule is not None:
+            schedule = dataclasses.replace(schedule, method=self._name, instance_digest=digest)
+            evaluation = evaluate(self._instance, schedule, grid_s=self._slot_s)
+            status = Status.FEASIBLE
+            if self._infeasible:
+                self.stop, bound = StopReason.ERROR, None
+                self.message = f"contradiction: {self.message}, but a feasible schedule is known"
+            elif self._last is not None and self._last.status is Status.OPTIMAL:
+                status = Status.OPTIMAL
+        elif self._infeasible:
+            status = Status.INFEASIBLE
+        known: dict[str, Any] = {
+            "gap": request.gap or 0.0, "threads": 1 if request.deterministic else request.threads,
+            "deterministic": request.deterministic, "time_limit_s": request.time_limit_s,
+            "grid_s": self._slot_s, "method": self.ran, "passed_over": "; ".join(reasons),
+        }  # fmt: skip
+        return Result(
+            method=self._name,
+            schedule=schedule,
+            evaluation=evaluation,
+            status=status,
+            stop_reason=self.stop,
+            bound=bound,
+            build_s=self._build_s,
+            solve_s=max(0.0, time.monotonic() - self._began - self._build_s),
+            seed=request.seed,
+            instance_digest=digest,
+            options=options_text(dict(request.options) | known),
+            versions=versions(),
+            message=self.message,
+            reproducible=self._last is not None and self._last.reproducible and request.deterministic,
+            curve=tuple(self._curve),
+        )
