@@ -66,7 +66,7 @@ class Auto(ExactMethod):
         task = self.task(instance, request)
         began = time.monotonic()
         slot_s = task.grid_s or automatic_slot_s(instance)
-        best = _Best(self.name, instance, slot_s, request, began)
+        best = _Best(self.name, instance, slot_s, request, dict(task.options), began)
         best.take_plan(self._start(instance, slot_s, request, task.policies))
         reasons: list[str] = []
         for name in self.choose(instance, slot_s):
@@ -84,9 +84,8 @@ class Auto(ExactMethod):
                     dataclasses.replace(
                         request,
                         time_limit_s=limit,
-                        gap=None if tiny else request.gap,
                         grid_s=slot_s,
-                        start=None if tiny else best.schedule,
+                        start=best.schedule,
                         options=options,
                         progress=best.hook(name),
                     ),
@@ -144,8 +143,17 @@ def _left(request: Request, began: float) -> float | None:
 class _Best:
     """The best schedule and bound of several runs, with their curves one after the other."""
 
-    def __init__(self, name: str, instance: Instance, slot_s: float, request: Request, began: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        instance: Instance,
+        slot_s: float,
+        request: Request,
+        options: dict[str, Any],
+        began: float,
+    ) -> None:
         self._name = name
+        self._options = options
         self._instance = instance
         self._slot_s = slot_s
         self._request = request
@@ -167,6 +175,7 @@ class _Best:
             schedule = plan_schedule(self._instance, plan, grid_s=self._slot_s, method=self._name)
             self._better(schedule, evaluate(self._instance, plan, grid_s=self._slot_s).objective)
             self._point(time.monotonic() - self._began, self._objective, None)
+            self._tell("start")
 
     def hook(self, name: str) -> Hook | None:
         """Return a progress hook for one of the methods."""
@@ -203,6 +212,14 @@ class _Best:
             self.bound = result.bound
         if result.schedule is not None and result.objective is not None:
             self._better(result.schedule, result.objective)
+        self._tell(f"{name}: {result.status.value}")
+
+    def _tell(self, phase: str) -> None:
+        if self._request.progress is not None:
+            seconds = time.monotonic() - self._began
+            self._request.progress(
+                SearchProgress(seconds=seconds, objective=self._objective, bound=self.bound, phase=phase)
+            )
 
     def _better(self, schedule: Schedule, objective: float) -> None:
         if self._objective is None or objective < self._objective:
@@ -249,7 +266,7 @@ class _Best:
             solve_s=max(0.0, time.monotonic() - self._began - self._build_s),
             seed=request.seed,
             instance_digest=digest,
-            options=options_text(dict(request.options) | known),
+            options=options_text(self._options | known),
             versions=versions(),
             message=self.message,
             reproducible=self._last is not None and self._last.reproducible and request.deterministic,

@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from eaco_opt import _validate as v
 from eaco_opt.errors import EacoError
 from eaco_opt.instance import Instance
-from eaco_opt.result import Result
+from eaco_opt.physics import evaluate, plan_schedule
+from eaco_opt.result import Result, Status, StopReason
+from formulations.grid import automatic_slot_s, make_grid
 
 from ..base import Request, SearchProgress, options_text
 from ..exact import ExactMethod, grid_of
+from ..search import start_plan
 
 
 class Bruteforce(ExactMethod):
@@ -24,19 +28,21 @@ class Bruteforce(ExactMethod):
         return {}
 
     def solve(self, instance: Instance, request: Request) -> Result:
-        """Return the optimum, or the best schedule within the limit."""
-        from formulations.grid import automatic_slot_s
+        """Return the optimum; stopped early, the better of what it found and the start.
 
+        It runs in this process, on one thread, and looks at the clock itself; a gap changes nothing, because
+        it has no bound before the end.
+        """
         from ..bruteforce import bruteforce
 
         owner = f"method {self.name!r}"
         for label in sorted(request.options):
             raise EacoError(f"{owner}: unknown option {label!r}; it has none")
+        slot_s = grid_of(owner, request.grid_s) or automatic_slot_s(instance)
+        gap = 0.0 if request.gap is None else v.real(owner, "gap", request.gap, low=0.0)
+        start = None
         if request.start is not None:
-            raise EacoError(f"{owner}: it goes through all plans, so a start has no effect; leave it out")
-        if request.gap:
-            raise EacoError(f"{owner}: it has no bound before the end, so a gap has no effect; leave it out")
-        grid_s = grid_of(owner, request.grid_s) or automatic_slot_s(instance)
+            start = start_plan(instance, make_grid(instance, slot_s), request.start, seed=request.seed)
         hook = request.progress
         curve: list[tuple[float, float | None, float | None]] = []
 
@@ -46,14 +52,25 @@ class Bruteforce(ExactMethod):
             if hook is not None:
                 hook(SearchProgress(seconds=seconds, objective=objective, bound=bound, phase="solve"))
 
-        result = bruteforce(instance, grid_s=grid_s, time_limit_s=request.time_limit_s, progress=tell)
+        result = bruteforce(instance, grid_s=slot_s, time_limit_s=request.time_limit_s, progress=tell)
+        if start is not None and result.status is not Status.OPTIMAL:
+            value = evaluate(instance, start, grid_s=slot_s)
+            if result.objective is None or value.objective < result.objective:
+                schedule = plan_schedule(instance, start, grid_s=slot_s, method=self.name)
+                result = dataclasses.replace(
+                    result,
+                    schedule=dataclasses.replace(schedule, instance_digest=result.instance_digest),
+                    evaluation=value,
+                    status=Status.FEASIBLE,
+                )
         if result.objective is not None:
-            curve.append((result.build_s + result.solve_s, result.objective, result.bound))
-        known: dict[str, Any] = {"gap": 0.0, "grid_s": grid_s, "time_limit_s": request.time_limit_s}
+            seconds = max(result.build_s + result.solve_s, curve[-1][0] if curve else 0.0)
+            curve.append((seconds, result.objective, result.bound))
+        known: dict[str, Any] = {"gap": gap, "grid_s": slot_s, "time_limit_s": request.time_limit_s}
         return dataclasses.replace(
             result,
             seed=request.seed,
             options=options_text(known),
-            reproducible=result.stop_reason.value == "finished",
+            reproducible=result.stop_reason is StopReason.FINISHED,
             curve=tuple(curve),
         )
