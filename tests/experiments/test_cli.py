@@ -355,6 +355,55 @@ def test_an_internal_error_exits_1(cli: Any, tiny: Path) -> None:
     assert "Traceback" in cli(*words, "--debug").err
 
 
+def test_solve_exactly(cli: Any, tiny: Path, tmp_path: Path) -> None:
+    """An exact method takes the automatic grid, proves, and tells how it came about; check confirms it."""
+    out = tmp_path / "s.json"
+    words = ("--option", "process=shared", "--time-limit", "60s")
+    done = cli("solve", tiny, "-m", "cpsat", "--out", out, *words, "--json")
+    assert done.code == 0
+    document = done.document
+    assert (document["status"], document["stop_reason"], document["class"]) == (
+        "optimal",
+        "finished",
+        "static",
+    )
+    assert document["grid_s"] > 0.0 and document["bound"] == pytest.approx(document["objective"], rel=1e-6)
+    assert document["curve"][-1]["objective"] == document["objective"]
+    assert document["message"] == "CP-SAT OPTIMAL" and document["reproducible"] is False
+    assert document["options"]["gap"] == "0.0"
+    assert cli("check", tiny, out, "--grid", f"{document['grid_s']}s").code == 0
+    again = cli("solve", tiny, "-m", "milp", "--start", out, *words, "--deterministic", "--json")
+    assert again.document["curve"][0]["objective"] == pytest.approx(document["objective"])
+    assert again.document["reproducible"] is True
+    shown = cli("solve", tiny, "-m", "cpsat", *words)
+    assert "lower bound" in shown.out and "CP-SAT OPTIMAL" in shown.out
+
+
+def test_solve_exactly_with_nothing_found(cli: Any, tiny: Path) -> None:
+    """Exit code 4 at a limit with nothing found; --grid none is bad usage for an exact method."""
+    done = cli("solve", tiny, "-m", "cpsat", "--time-limit", "0s", "--json")
+    assert (done.code, done.document["status"], done.document["bound"]) == (4, "unknown", None)
+    done = cli("solve", tiny, "-m", "cpsat", "--grid", "none", "--json")
+    assert done.code == 2 and "continuous time" in done.document["error"]["message"]
+
+
+def test_back_ends_and_model_files(cli: Any, tiny: Path, tmp_path: Path) -> None:
+    """--backend and --export belong to milp; a model file is not overwritten without being asked."""
+    words = ("solve", tiny, "-m", "milp", "--option", "process=shared", "--time-limit", "0s")
+    model = tmp_path / "model.mps"
+    assert cli(*words, "--export", model).code == 4
+    assert "ROWS" in model.read_text() and "y_0_0_" in model.read_text()
+    assert cli(*words, "--export", model).code == 2
+    assert cli(*words, "--export", model, "--force").code == 4
+    done = cli(*words, "--export", tmp_path / "model.txt")
+    assert done.code == 2 and ".mps or .lp" in done.err
+    for more in (("--backend", "cbc"), ("--export", tmp_path / "x.lp")):
+        done = cli("solve", tiny, "-m", "cpsat", *more)
+        assert done.code == 2 and "belongs to the method milp" in done.err
+    done = cli(*words, "--backend", "abacus")
+    assert done.code == 2 and "known are: highs, cbc" in done.err
+
+
 def test_solve_options_of_another_method(cli: Any, tiny: Path) -> None:
     """Options may be given with or without the method's name, not with another's."""
     assert cli("solve", tiny, "-m", "fifo", "--option", "blocked=skip").code == 0

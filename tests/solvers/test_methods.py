@@ -195,10 +195,10 @@ def test_threads_may_change_from_solve_to_solve() -> None:
 
 def test_nodes_are_a_limit_that_falls_at_the_same_place() -> None:
     """`node_limit` ends HiGHS reproducibly; the reason is no time limit, and the bound stays a bound."""
-    jobs = [job(f"j{i}", gpus=1 + i % 2, epochs=4 + i, release_s=300.0 * i) for i in range(4)]
+    jobs = [job(f"j{i}", gpus=1 + i % 2, epochs=4 + i, release_s=300.0 * i) for i in range(3)]
     problem = instance(*jobs, slowdown=1.3, nodes=2)
     runs = [
-        run(problem, "milp", grid_s=200.0, deterministic=True, options={"node_limit": 1, "policies": False})
+        run(problem, "milp", grid_s=250.0, deterministic=True, options={"node_limit": 1, "policies": False})
         for _ in range(2)
     ]
     for result in runs:
