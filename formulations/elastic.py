@@ -195,7 +195,7 @@ class ElasticModel(CpsatModel):
         if code == cp_model.INFEASIBLE:
             return Found(status=Status.INFEASIBLE)
         if code not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            early = time_limit_s is None or spent < 0.9 * time_limit_s
+            early = time_limit_s is None or spent < 0.8 * time_limit_s - 0.5
             return Found(status=Status.UNKNOWN, interrupted=early)
         bound = round(solver.best_objective_bound) if self.model.has_objective() else None
         served = frozenset(

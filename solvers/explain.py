@@ -34,10 +34,10 @@ from eaco_opt.policies import POLICIES
 from eaco_opt.schedule import Plan
 from eaco_opt.sets import LIMIT_TOLERANCE
 from eaco_opt.simulator import simulate
-from formulations.grid import deadline_slot, make_grid, release_slot
+from formulations.grid import STEPS_S, deadline_slot, make_grid, release_slot
 from formulations.patterns import allowed_types, job_sets
 
-from .explain_judge import Clock, Delay, Judge, Ruling, sets_at_most
+from .explain_judge import Clock, Delay, Judge, Ruling, decide_in_time, sets_at_most
 from .explain_single import SharingFacts, alone_reason, late_reason, overload, pressure
 from .explain_words import Cause, Conflict, Explanation, Scope, Way, hours, number
 
@@ -49,10 +49,12 @@ _LOG = logging.getLogger(__name__)
 _CROWDED = 8
 _CROWDED_JOBS = 12
 _SMALLEST_JOBS = 30
-_SMALLEST_S = 20.0
+_SMALLEST_S = 10.0
 _ONE_WAY_S = 20.0
-_REFINEMENTS = 4
-_MOST_SLOTS = 4_000
+_ALL_S = 30.0
+_LEAST_SLOTS = 12
+_MOST_SLOTS = 2_000
+_FINER = 8.0
 _MOST_STEP_SETS = 20_000
 
 
@@ -80,6 +82,12 @@ def explain(
         For CP-SAT; with one thread and no limit the answer is the same on every run.
     progress
         Called with what is being done.
+
+    Returns
+    -------
+    Explanation
+        Conflicts of several jobs are looked for on the grid, the automatic one without ``grid_s``; each says
+        whether it stands in continuous time as well.
 
     Raises
     ------
@@ -113,108 +121,108 @@ class _Explainer:
         self.facts = SharingFacts(instance)
         self.fatal = [c for j in range(len(instance.jobs)) if (c := alone_reason(instance, j)) is not None]
         self.able = instance.without([c.jobs[0] for c in self.fatal])
-        self.slot_s: float | None = None
-        if grid_s is not None:
-            self.slot_s = make_grid(self.able, None if grid_s == "auto" else float(grid_s)).slot_s
+        step_s = None if grid_s in (None, "auto") else float(grid_s)
+        self.slot_s = make_grid(self.able, step_s).slot_s
         if any(t.wake_s > 0.0 for t in instance.cluster.node_types):
             self.notes.append(
                 "wake-up times are left out of proofs: a conflict that only they make is not found"
             )
 
-    # The whole ------------------------------------------------------------------------------------------
+    # The whole --------------------------------------------------------------------------------------------
 
     def run(self) -> Explanation:
         """Explain."""
-        problem = self.able
-        if self.on_grid and self.slot_s is not None:
-            problem = _snapped(problem, self.slot_s)
-        late = self._late_jobs()
-        singles = [*self.fatal, *late]
-        rest = problem.without([c.jobs[0] for c in late])
-        if not singles:
+        late = [] if self.on_grid else self._late_jobs(on_grid=False)
+        hopeless = [*self.fatal, *late]
+        if not hopeless:
             done = self._policies()
             if done is not None:
                 return done
-        slot_s = self.slot_s
-        if slot_s is None and rest.jobs:
-            slot_s = make_grid(rest).slot_s
-        if slot_s is None:
-            return self._answer(singles, complete=True, plan=_no_plan() if not singles else None)
-        conflicts: list[Conflict] = []
-        judge = self._judge(slot_s)
-        complete, plan = False, None
-        for _ in range(1 if self.on_grid else _REFINEMENTS):
-            judge = self._judge(slot_s)
-            conflicts, complete, plan = self._conflicts(judge, rest)
-            if complete or conflicts or self.clock.left_s() <= 0.0 or self.on_grid:
-                break
-            span_s = float(np.ptp(rest.arrays().release_s)) + _longest_window_s(rest)
-            if not math.isfinite(span_s) or span_s / (slot_s / 2.0) > _MOST_SLOTS:
-                break
-            slot_s /= 2.0
+        gone = [c.jobs[0] for c in late]
+        rounded = [c for c in self._late_jobs(on_grid=True) if c.jobs[0] not in gone]
+        gone += [c.jobs[0] for c in rounded]
+        snapped = _snapped(self.able, self.slot_s)
+        judge = Judge(self.slot_s, continuous=False, clock=self.clock, threads=self._threads, seed=self._seed)
+        groups, complete, plan = self._conflicts(judge, snapped.without(gone))
+        groups = [self._scoped(c) for c in groups]
+        conflicts = [*hopeless, *rounded, *groups]
         feasible: bool | None = None
-        if singles or conflicts:
-            feasible = False
+        if conflicts:
+            certain = self.on_grid or any(c.scope is Scope.ANY_SLOT for c in conflicts)
+            feasible = False if certain else None
         elif complete:
             feasible = True
-        if feasible is None and not self.on_grid and self.clock.left_s() > 0.0:
-            # Undecided in continuous time: what holds on the grid still helps.
-            slot_s = make_grid(rest).slot_s
-            judge = Judge(slot_s, continuous=False, clock=self.clock, threads=self._threads, seed=self._seed)
-            snapped = _snapped(rest, slot_s)
-            conflicts, complete, _ = self._conflicts(judge, snapped)
-            conflicts = [dataclasses.replace(c, scope=Scope.UNKNOWN) for c in conflicts]
-            plan = None
-            if conflicts:
-                self.notes.append(
-                    f"undecided in continuous time; the conflicts hold on slots of {hours(slot_s)}"
-                )
-            complete = False
-        if self.on_grid:
-            conflicts = [self._scoped(judge, rest, c) for c in conflicts]
+            if plan is None or not self._good(plan):
+                feasible = None
+        if feasible is None and conflicts:
+            done = self._beyond(conflicts)
+            if done is not None:
+                return done
         delays: tuple[tuple[str, float], ...] = ()
-        delays_proved = False
+        proved = False
         ways: tuple[Way, ...] = ()
-        if (conflicts or late) and feasible is False and self.clock.left_s() > 0.0:
+        if conflicts and len(self.fatal) < len(conflicts) and self.clock.left_s() > 0.0:
             self.tell("looking for ways out for all jobs together")
-            delay = judge.least_delay(problem, _with_deadline(problem), cap_s=3 * _ONE_WAY_S)
+            delay = judge.least_delay(snapped, _with_deadline(snapped), cap_s=_ALL_S)
             if delay is not None:
-                delays = tuple(
-                    (name, self._hours_later(name, at)) for name, at in sorted(delay.deadline_s.items())
-                )
-                delays_proved = delay.total_s <= delay.least_s + 1e-6 * judge.slot_s
-            if len(conflicts) + len(late) > 1 or (conflicts and len(conflicts[0].jobs) < len(rest.jobs)):
-                ways = tuple(self._other_ways(judge, problem))
-        result = self._answer([*singles, *conflicts], complete=complete, plan=plan, feasible=feasible)
-        return dataclasses.replace(
-            result, slot_s=judge.slot_s, delays=delays, delays_proved=delays_proved, ways=ways
+                later = {name: self._hours_later(name, at) for name, at in delay.deadline_s.items()}
+                delays = tuple((j.name, later[j.name]) for j in self.able.jobs if j.name in later)
+                proved = delay.proved
+            if len(conflicts) - len(self.fatal) > 1:
+                ways = tuple(self._other_ways(judge, snapped))
+        result = self._answer(conflicts, feasible, complete=complete, plan=plan)
+        return dataclasses.replace(result, delays=delays, delays_proved=proved, ways=ways)
+
+    def _beyond(self, conflicts: Sequence[Conflict]) -> Explanation | None:
+        """Return the answer if a plan in continuous time is found, although there is none on the grid."""
+        self.tell("looking for a plan in continuous time")
+        ruling = self._in_time(self.able, _ALL_S)
+        if ruling.plan is None or not self._good(ruling.plan):
+            self.notes.append(
+                f"no plan on slots of {hours(self.slot_s)}; whether there is one in continuous time is open"
+            )
+            return None
+        names = sorted({name for c in conflicts for name in c.jobs})
+        self.notes.append(
+            f"on slots of {hours(self.slot_s)} there is no plan, only because times are rounded to slots "
+            f"(see jobs {', '.join(names[:10])}): solve on shorter slots, or give the slot length to see why"
         )
+        return self._answer((), True, complete=True, plan=ruling.plan)
+
+    def _in_time(self, part: Instance, cap_s: float) -> Ruling:
+        return decide_in_time(
+            part,
+            _slots_s(part, make_grid(part).slot_s),
+            self.clock,
+            threads=self._threads,
+            seed=self._seed,
+            cap_s=cap_s,
+        )
+
+    def _good(self, plan: Plan) -> bool:
+        grid_s = self.slot_s if self.on_grid else None
+        return evaluate(self.instance, plan, grid_s=grid_s).feasible
 
     def _answer(
         self,
         conflicts: Sequence[Conflict],
+        feasible: bool | None,
         *,
         complete: bool,
-        plan: Plan | None = None,
-        feasible: bool | None = None,
+        plan: Plan | None,
         method: str = "explain",
     ) -> Explanation:
         witness = objective = None
-        if feasible is None and not conflicts and plan is not None:
-            feasible = True
-        if feasible is None and conflicts and all(c.scope is not Scope.UNKNOWN for c in conflicts):
-            feasible = False
         if feasible and plan is not None:
-            outcome = evaluate(self.instance, plan, grid_s=self.slot_s)
-            if outcome.feasible:
-                witness = plan_schedule(self.instance, plan, grid_s=self.slot_s, method=method)
-                objective = outcome.objective
+            grid_s = self.slot_s if self.on_grid else None
+            objective = evaluate(self.instance, plan, grid_s=grid_s).objective
+            witness = plan_schedule(self.instance, plan, grid_s=grid_s, method=method)
         stop = "time-limit" if self.clock.ran_out else "finished"
         return Explanation(
             feasible=feasible,
             conflicts=tuple(conflicts),
-            grid_s=self.slot_s,
-            slot_s=None,
+            in_time=not self.on_grid,
+            slot_s=self.slot_s,
             complete=complete,
             delays=(),
             delays_proved=False,
@@ -226,19 +234,10 @@ class _Explainer:
             notes=tuple(self.notes),
         )
 
-    def _judge(self, slot_s: float) -> Judge:
-        return Judge(
-            slot_s,
-            continuous=not self.on_grid,
-            clock=self.clock,
-            threads=self._threads,
-            seed=self._seed,
-        )
-
     # Jobs by themselves ---------------------------------------------------------------------------------
 
-    def _late_jobs(self) -> list[Conflict]:
-        grid = None if self.slot_s is None else make_grid(self.able, self.slot_s)
+    def _late_jobs(self, *, on_grid: bool) -> list[Conflict]:
+        grid = make_grid(self.able, self.slot_s) if on_grid else None
         found = (late_reason(self.able, j, self.facts, grid) for j in range(len(self.able.jobs)))
         return [c for c in found if c is not None]
 
@@ -249,7 +248,8 @@ class _Explainer:
             if not self.instance.jobs or self.clock.left_s() <= 0.0:
                 continue
             try:
-                done = simulate(self.instance, POLICIES.get(name)(), self._seed, grid_s=self.slot_s)
+                grid_s = self.slot_s if self.on_grid else None
+                done = simulate(self.instance, POLICIES.get(name)(), self._seed, grid_s=grid_s)
             except EacoError as error:
                 _LOG.info("explain: policy %s does not serve all jobs: %s", name, error)
                 continue
@@ -263,8 +263,8 @@ class _Explainer:
             start = np.array([segments[j.name].start_s for j in self.instance.jobs])
             plan = Plan(start, np.array(numbers, dtype=np.int64))
             try:
-                if evaluate(self.instance, plan, grid_s=self.slot_s).feasible:
-                    return self._answer((), complete=True, plan=plan, method=name)
+                if self._good(plan):
+                    return self._answer((), True, complete=True, plan=plan, method=name)
             except EacoError:
                 continue
         return None
@@ -283,7 +283,7 @@ class _Explainer:
                 if ruling.possible is not True:
                     return out, False, None
                 plan = ruling.plan if not aside else None
-                if plan is not None and self.on_grid and ruling.instance is not None:
+                if plan is not None:
                     plan = _moved(plan, self.able.arrays().origin_s)
                 return out, True, plan
             self.tell(f"making a conflict of {len(some)} jobs smaller")
@@ -331,12 +331,14 @@ class _Explainer:
         for name in _with_deadline(part):
             delay = self.clock.left_s() > 0.0 and judge.least_delay(part, [name], cap_s=_ONE_WAY_S)
             if delay and name in delay.deadline_s:
-                deadlines.append(self._delay_way(judge, name, delay))
+                deadlines.append(self._delay_way(name, delay))
         others = list(self._other_ways(judge, part))
         cause = Cause.CAPACITY
         amount, unit = min(
             ((w.amount, w.unit) for w in deadlines if w.amount is not None), default=(None, "h")
         )
+        if len(jobs) == 1:  # late even in the fastest company that there really can be
+            cause = Cause.DEADLINE
         for change, named in (
             ("mem_threshold", Cause.MEMORY),
             ("gpu-memory", Cause.MEMORY),
@@ -351,7 +353,6 @@ class _Explainer:
                 if way.amount is not None:
                     amount, unit = way.amount, way.unit
                 break
-        scope = Scope.UNKNOWN if self.on_grid else Scope.ANY_SLOT
         ways = (*sorted(deadlines, key=lambda w: w.amount or 0.0), *others)
         return Conflict(
             jobs=jobs,
@@ -359,7 +360,7 @@ class _Explainer:
             amount=amount,
             unit=unit,
             text=self._text(part, cause, ways, minimal=minimal, smallest=smallest),
-            scope=scope,
+            scope=Scope.UNKNOWN,
             minimal=minimal,
             smallest=smallest,
             ways=ways,
@@ -370,7 +371,7 @@ class _Explainer:
     ) -> str:
         names = ", ".join(repr(j.name) for j in part.jobs)
         nodes = len(part.cluster.nodes)
-        where = f" on slots of {hours(self.slot_s)}" if self.slot_s is not None else ""
+        where = f" on slots of {hours(self.slot_s)}"
         if len(part.jobs) == 1:
             text = f"job {names} cannot end in time on {nodes} node(s){where}"
         else:
@@ -399,20 +400,18 @@ class _Explainer:
     def _hours_later(self, name: str, at_s: float) -> float:
         """Return by how much a job's deadline has to give [h] to lie at a time on the judges' axis."""
         own = next(j for j in self.instance.jobs if j.name == name)
-        origin_s = self.able.arrays().origin_s if self.on_grid else 0.0
-        return (at_s + origin_s - own.deadline_s) / 3600.0
+        return (at_s + self.able.arrays().origin_s - own.deadline_s) / 3600.0
 
-    def _delay_way(self, judge: Judge, name: str, delay: Delay) -> Way:
+    def _delay_way(self, name: str, delay: Delay) -> Way:
         later_h = self._hours_later(name, delay.deadline_s[name])
-        proved = delay.total_s <= delay.least_s + 1e-6 * judge.slot_s + 1e-6
-        more = "" if proved else "at most "
+        more = "" if delay.proved else "at most "
         return Way(
             change="deadline",
             job=name,
             node_type=None,
             amount=later_h,
             unit="h",
-            proved=proved,
+            proved=delay.proved,
             text=f"{name!r} a deadline {more}{hours(3600.0 * later_h)} later",
         )
 
@@ -503,25 +502,19 @@ class _Explainer:
                 low, proved = middle, answer is False
         return steps[high], proved
 
-    def _scoped(self, judge: Judge, rest: Instance, conflict: Conflict) -> Conflict:
+    def _scoped(self, conflict: Conflict) -> Conflict:
         """Return the conflict with its scope: does it stand in continuous time as well?"""
         part = self.able.without([j.name for j in self.able.jobs if j.name not in conflict.jobs])
-        slot_s = judge.slot_s
-        for _ in range(_REFINEMENTS):
-            if self.clock.left_s() <= 0.0:
-                break
-            other = Judge(slot_s, continuous=True, clock=self.clock, threads=self._threads, seed=self._seed)
-            possible = other.decide(part, cap_s=_ONE_WAY_S / 2).possible
-            if possible is not None:
-                scope = Scope.THIS_GRID if possible else Scope.ANY_SLOT
-                more = (
-                    ". Only the rounding to slots makes this conflict: a shorter slot would do"
-                    if possible
-                    else ". It stands in continuous time as well"
-                )
-                return dataclasses.replace(conflict, scope=scope, text=conflict.text + more)
-            slot_s /= 2.0
-        return conflict
+        possible = self._in_time(part, _ONE_WAY_S).possible
+        if possible is None:
+            return conflict
+        scope = Scope.THIS_GRID if possible else Scope.ANY_SLOT
+        more = (
+            ". Only the rounding to slots makes this conflict: a shorter slot would do"
+            if possible
+            else ". It stands in continuous time as well"
+        )
+        return dataclasses.replace(conflict, scope=scope, text=conflict.text + more)
 
 
 class _Sets:
@@ -669,13 +662,16 @@ def _moved(plan: Plan, by_s: float) -> Plan:
     return Plan(plan.start_s + by_s, plan.gpus)
 
 
-def _no_plan() -> Plan:
-    return Plan(np.zeros(0), np.zeros(0, dtype=np.int64))
-
-
-def _longest_window_s(instance: Instance) -> float:
+def _slots_s(instance: Instance, slot_s: float) -> list[float]:
+    """Return slot lengths [s] for continuous time, from long ones to some shorter than the automatic one."""
     view = instance.arrays()
-    return float((view.deadline_s - view.release_s).max())
+    ends = view.deadline_s[np.isfinite(view.deadline_s)]
+    span_s = float(ends.max()) if len(ends) else _LEAST_SLOTS * slot_s
+    steps = [x for x in STEPS_S if x > slot_s and span_s / x >= _LEAST_SLOTS]
+    steps.append(slot_s)
+    while slot_s / steps[-1] < _FINER and span_s / steps[-1] * 2.0 <= _MOST_SLOTS:
+        steps.append(steps[-1] / 2.0)
+    return steps
 
 
 def _with_deadline(instance: Instance) -> tuple[str, ...]:

@@ -22,13 +22,12 @@ import dataclasses
 import logging
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eaco_opt.arrays import time_tolerance_s
 from eaco_opt.checker import check
 from eaco_opt.errors import EacoError
 from eaco_opt.physics import evaluate, plan_schedule
@@ -57,6 +56,8 @@ MOST_CELLS = 3_000_000
 """Sets times slots up to which a model is built: about a minute and a gigabyte."""
 
 _EPOCH_BITS = 20
+_FIRST_LATE_SLOTS = 8
+_MOST_LATE_SLOTS = 2**16
 
 
 class Clock:
@@ -95,9 +96,12 @@ class Ruling:
         See above.
     instance, plan
         A plan, and the instance it is for; ``None`` without one.
+    too_hard
+        Whether a limit was reached: shorter slots would not help.
     """
 
     possible: bool | None
+    too_hard: bool = False
     instance: Instance | None = None
     plan: Plan | None = None
 
@@ -118,9 +122,14 @@ class Delay:
     total_s: float
     least_s: float
 
+    @property
+    def proved(self) -> bool:
+        """Whether no less would do."""
+        return self.total_s <= self.least_s * (1.0 + 1e-9) + 1e-3
+
 
 class Judge:
-    """Decides for subsets and variants of one instance.
+    """Decides for subsets and variants of one instance, with slots of one length.
 
     Parameters
     ----------
@@ -168,13 +177,15 @@ class Judge:
                 return self.decide(instance.without(away), cap_s=cap_s)
             if self._holds(instance, found.plan):
                 return Ruling(possible=True, instance=instance, plan=found.plan)
+        if found is None or found.status is Status.UNKNOWN:
+            return Ruling(possible=None, too_hard=True)
         outer = self._outer(instance)
-        if outer is None or found is None:
+        if outer is None:
             return Ruling(possible=None)
         if outer is not instance or self._wakes(instance):
             found = self._solve(outer, optional, cap_s)
-            if found is None:
-                return Ruling(possible=None)
+            if found is None or found.status is Status.UNKNOWN:
+                return Ruling(possible=None, too_hard=True)
             if found.plan is not None and self.continuous and not optional:
                 settled = self._settle(instance, outer, found.plan)
                 if settled is not None:
@@ -182,7 +193,7 @@ class Judge:
         return Ruling(possible=False if found.status is Status.INFEASIBLE else None)
 
     def least_delay(self, instance: Instance, late: Iterable[str], cap_s: float = math.inf) -> Delay | None:
-        """Return the least total delay of some jobs' deadlines that makes an instance feasible.
+        """Return the least total delay of some jobs' deadlines that makes an instance feasible on the grid.
 
         ``None`` if none is found within the limits.
         """
@@ -191,61 +202,43 @@ class Judge:
         found = self._least_late(inner, names, cap_s)
         if found is None or found.plan is None or found.value is None:
             return None
-        slot_s = self.slot_s
-        loose = self._loosened(instance, names, max(found.value, 1))
-        grid_s = None if self.continuous else slot_s
-        outcome = evaluate(loose, found.plan, grid_s=grid_s)
-        if not outcome.feasible:
-            return None
+        outcome = evaluate(
+            self._loosened(instance, names, max(found.value, 1)), found.plan, grid_s=self.slot_s
+        )
         deadline_s = {}
         total_s = 0.0
         for i, job in enumerate(instance.jobs):
             end_s = float(outcome.jobs.end_s[i])
             late_s = end_s - job.deadline_s
-            if job.name in names and late_s > time_tolerance_s(end_s):
+            if job.name in names and late_s > 0.5 * self.slot_s:
                 deadline_s[job.name] = end_s
                 total_s += late_s
-        given = _with_deadlines(instance, deadline_s)
-        if not self._holds(given, found.plan):
+        if not self._holds(_with_deadlines(instance, deadline_s), found.plan):
             return None
-        least_s = (found.bound or 0) * slot_s
-        if self.continuous:
-            least_s = 0.0
-            outer = self._outer(instance)
-            if outer is not None:
-                bound = self._late(outer, names, math.ceil(total_s / slot_s) + 1, cap_s)
-                if bound is not None and bound.bound is not None:
-                    least_s = self._outer_least_s(instance, outer, names, bound.bound)
-        elif self._wakes(instance):
-            least_s = 0.0
+        least_s = 0.0 if self._wakes(instance) else (found.bound or 0) * self.slot_s
         return Delay(deadline_s=deadline_s, total_s=total_s, least_s=min(least_s, total_s))
 
     def _least_late(self, inner: Instance, names: frozenset[str], cap_s: float) -> Found | None:
-        """Return the least total lateness on the grid; each job is let be late by more and more slots."""
-        most = 1
+        """Return the least total lateness on the grid; each job may be late by more and more slots."""
         until_s = self.clock.spent_s() + cap_s
-        found = self._late(inner, names, most, cap_s)
-        while found is not None and found.status is Status.INFEASIBLE:
+        most = 1 if len(names) == 1 else _FIRST_LATE_SLOTS
+        found: Found | None = None
+        while (left_s := until_s - self.clock.spent_s()) > 0.0 and most <= _MOST_LATE_SLOTS:
+            # A third, so that a larger cap, which is easier to meet, gets its turn.
+            found = self._late(inner, names, most, left_s if math.isinf(left_s) else max(1.0, left_s / 3))
+            if found is None or found.plan is not None:
+                break
             most *= 2
-            cap_s = until_s - self.clock.spent_s()
-            found = self._late(inner, names, most, cap_s) if cap_s > 0.0 else None
-        if found is None or found.value is None or found.value <= most or len(names) == 1:
-            return found
-        # Somebody might be later still for the good of the others, but by no more than all together.
-        wider = self._late(inner, names, found.value, cap_s)
-        if wider is not None and wider.value is not None and wider.value <= found.value:
-            return wider
-        # Either nobody is later than the cap, which was looked at, or somebody is: the lesser bound holds.
-        return dataclasses.replace(found, bound=min(found.bound or 0, most + 1))
-
-    def _outer_least_s(self, instance: Instance, outer: Instance, names: frozenset[str], slots: int) -> float:
-        """Return a lower bound of delays [s] from one in slots of the outer model.
-
-        An end maps down, so it is at least its image; the deadline lies up to a slot after its own.
-        """
-        image = {j.name: j.deadline_s for j in outer.jobs}
-        slack_s = sum(j.deadline_s - image[j.name] for j in instance.jobs if j.name in names & image.keys())
-        return max(0.0, slots * self.slot_s - slack_s)
+        if found is None or found.value is None:
+            return None
+        # A plan with a job later than the cap was not looked at: it has at least that much lateness.
+        kept = dataclasses.replace(found, bound=min(found.bound or 0, most + 1))
+        left_s = until_s - self.clock.spent_s()
+        if found.value <= most or left_s <= 0.0:
+            return kept
+        wider = self._late(inner, names, found.value, left_s)
+        better = wider is not None and wider.value is not None and wider.value <= found.value
+        return wider if better else kept
 
     # Models ---------------------------------------------------------------------------------------------
 
@@ -257,8 +250,6 @@ class Judge:
         origin_s = instance.arrays().origin_s
         due = {
             i: round((job.deadline_s - origin_s) / self.slot_s)
-            if not self.continuous
-            else math.floor((job.deadline_s - origin_s) / self.slot_s + 1e-9)
             for i, job in enumerate(instance.jobs)
             if job.name in names and math.isfinite(job.deadline_s)
         }
@@ -469,6 +460,34 @@ class Judge:
         return plan_schedule(instance, plan, grid_s=None if self.continuous else self.slot_s, method=method)
 
 
+def decide_in_time(
+    instance: Instance, slots_s: Sequence[float], clock: Clock, *, threads: int, seed: int, cap_s: float
+) -> Ruling:
+    """Decide whether there is a plan in continuous time.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    slots_s
+        Slot lengths [s] to try one after another, the longest first: long slots make small models, which
+        often are enough.
+    clock, threads, seed, cap_s
+        As for :class:`Judge` and its questions.
+    """
+    until_s = clock.spent_s() + cap_s
+    ruling = Ruling(possible=None, too_hard=True)
+    for slot_s in slots_s:
+        left_s = until_s - clock.spent_s()
+        if left_s <= 0.0:
+            break
+        judge = Judge(slot_s, continuous=True, clock=clock, threads=threads, seed=seed)
+        ruling = judge.decide(instance, cap_s=left_s)
+        if ruling.possible is not None or ruling.too_hard:
+            break
+    return ruling
+
+
 def without_wakes(instance: Instance) -> Instance:
     """Return the instance with wake-ups that take no time and no energy."""
     types = tuple(dataclasses.replace(t, wake_s=0.0, wake_energy_j=0.0) for t in instance.cluster.node_types)
@@ -497,4 +516,4 @@ def sets_at_most(instance: Instance) -> int:
     return total
 
 
-__all__ = ["Clock", "Delay", "Judge", "Ruling", "sets_at_most", "without_wakes"]
+__all__ = ["Clock", "Delay", "Judge", "Ruling", "decide_in_time", "sets_at_most", "without_wakes"]

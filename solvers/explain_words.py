@@ -123,10 +123,10 @@ class Explanation:
         ``None`` if that is not known.
     conflicts
         No two share a job; the instance without their jobs is feasible if ``complete``.
-    grid_s
-        Slot length that the answer is about [s], ``None`` for continuous time.
+    in_time
+        Whether ``feasible`` is about continuous time; else about the grid.
     slot_s
-        Slot length of the models that were solved [s]; ``None`` if none was.
+        Slot length of the grid [s], on which groups of jobs are looked at.
     complete
         Whether it is shown that the other jobs can all be served.
     delays
@@ -148,8 +148,8 @@ class Explanation:
 
     feasible: bool | None
     conflicts: tuple[Conflict, ...]
-    grid_s: float | None
-    slot_s: float | None
+    in_time: bool
+    slot_s: float
     complete: bool
     delays: tuple[tuple[str, float], ...]
     delays_proved: bool
