@@ -144,12 +144,15 @@ class _Child:
     """A process that runs :mod:`solvers.worker`, with threads that write to it and read from it."""
 
     def __init__(self, line: str) -> None:
+        # Solvers of PuLP leave files where they are killed.
+        self._folder = tempfile.TemporaryDirectory(prefix="eaco-opt-", ignore_cleanup_errors=True)
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
         self._process = subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-c", _BOOT, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
+            env=os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder.name),
             start_new_session=os.name == "posix",  # Ctrl-C is the parent's; grandchildren die with the child
         )
         self.pid = self._process.pid
@@ -190,6 +193,7 @@ class _Child:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+        self._folder.cleanup()
 
     def last_words(self) -> str:
         """Return how a child ended that told no outcome."""

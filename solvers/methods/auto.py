@@ -99,9 +99,10 @@ class Auto(ExactMethod):
                 _LOG.warning("auto: %s failed, the next one is tried: %s", name, error)
                 continue
             best.take(name, result)
-            if result.stop_reason is StopReason.ERROR or (
-                tiny and result.stop_reason is StopReason.TIME_LIMIT
-            ):
+            # How far brute force comes in its time depends on the machine.
+            gave_up = tiny and result.stop_reason is StopReason.TIME_LIMIT
+            best.by_the_clock |= gave_up
+            if gave_up or result.stop_reason is StopReason.ERROR:
                 reasons.append(f"{name}: {result.message or result.stop_reason.value}")
                 continue
             break
@@ -163,6 +164,7 @@ class _Best:
         self.stop = StopReason.FINISHED
         self.message = ""
         self.ran = ""
+        self.by_the_clock = False
         self._objective: float | None = None
         self._infeasible = False
         self._last: Result | None = None
@@ -269,6 +271,9 @@ class _Best:
             options=options_text(self._options | known),
             versions=versions(),
             message=self.message,
-            reproducible=self._last is not None and self._last.reproducible and request.deterministic,
+            reproducible=request.deterministic
+            and self._last is not None
+            and self._last.reproducible
+            and not self.by_the_clock,
             curve=tuple(self._curve),
         )

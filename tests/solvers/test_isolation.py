@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,6 +204,42 @@ def test_tasks_and_events_cross_the_pipe_unchanged() -> None:
     assert event.bound == 0.1 and event.outcome.objective == 1 / 3 and event.outcome.bound is None
     assert event.outcome.plan.start_s.tolist() == plan.start_s.tolist()
     assert (event.outcome.status, event.outcome.stop_reason) == (Status.FEASIBLE, StopReason.WORK_LIMIT)
+
+
+ORPHAN = """
+import subprocess
+real = subprocess.Popen
+def told(*words, **more):
+    made = real(*words, **more)
+    print(made.pid, flush=True)
+    return made
+subprocess.Popen = told
+from tests.solvers.test_isolation import misbehave
+misbehave("hang", hook=lambda at: print("hangs", flush=True) if at.bound is not None else None)
+"""
+
+
+def _runs(pid: int) -> bool:
+    """Tell whether a process is there, and not only waiting to be buried."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are looked up in /proc")
+def test_the_child_ends_with_its_parent() -> None:
+    """A parent that is killed leaves no solver behind."""
+    root = Path(__file__).resolve().parents[2]
+    parent = subprocess.Popen([sys.executable, "-c", ORPHAN], cwd=root, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert parent.stdout.readline() == "hangs\n" and _runs(child)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    while _runs(child):
+        time.sleep(0.05)
 
 
 def test_options_for_another_process_are_plain_values() -> None:
