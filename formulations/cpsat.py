@@ -26,8 +26,10 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import signal
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ortools.sat.python import cp_model
@@ -582,7 +584,8 @@ class CpsatModel:
         solver.best_bound_callback = watch.on_bound
         begin = time.monotonic()
         watch.begin = begin
-        code = solver.solve(self.model, watch)
+        with _python_keeps_ctrl_c():
+            code = solver.solve(self.model, watch)
         solve_s = time.monotonic() - begin
         name = solver.status_name(code)
         claimed_units = solver.objective_value if code in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
@@ -596,8 +599,11 @@ class CpsatModel:
             units = claimed_units
         elif code == cp_model.FEASIBLE or (code == cp_model.OPTIMAL and gap > 0.0):
             units = max(float(solver.best_objective_bound), -math.inf if units is None else units)
+        spent = float(solver.response_proto.deterministic_time) if deterministic else solve_s
         if code in (cp_model.OPTIMAL, cp_model.INFEASIBLE):
             stop = StopReason.FINISHED
+        elif time_limit_s is None or spent < 0.9 * time_limit_s:
+            stop = StopReason.INTERRUPTED  # Ctrl-C ends CP-SAT, which then returns what it has
         else:
             stop = StopReason.WORK_LIMIT if deterministic else StopReason.TIME_LIMIT
         return verdict(
@@ -638,6 +644,23 @@ class CpsatModel:
         )
         counts = {key: int(solver.value(x)) for key, x in self.count.items()}
         return Values(start, end, parts, {key: n for key, n in counts.items() if n})
+
+
+@contextlib.contextmanager
+def _python_keeps_ctrl_c() -> Iterator[None]:
+    """Give Ctrl-C back to Python: CP-SAT takes it while it solves, and leaves the system's default behind.
+
+    That would end the whole process at the next Ctrl-C, without a KeyboardInterrupt.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None:  # None: not set by Python, so Python cannot set it again
+            signal.signal(signal.SIGINT, before)
 
 
 class _Watch(cp_model.CpSolverSolutionCallback):

@@ -745,12 +745,15 @@ def test_a_walk_that_evaluate_contradicts_is_an_error(monkeypatch: pytest.Monkey
 
 
 def test_the_page_says_what_the_code_does(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The example of docs/exact.md runs as printed; parameters and limits are those of the code."""
+    """The examples of docs/exact.md run as printed; parameters and limits are those of the code."""
     page = (root / "docs" / "exact.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.S)
-    exec(compile(code, "docs/exact.md", "exec"), {})  # noqa: S102 - our own page
+    code, solving, *_ = re.findall(r"```python\n(.*?)```", page, flags=re.S)
+    names: dict[str, Any] = {}
+    exec(compile(code, "docs/exact.md", "exec"), names)  # noqa: S102 - our own page
     status, objective = capsys.readouterr().out.split()
     assert status == "optimal" and 0.0 < float(objective) < 1.0
+    exec(compile(solving, "docs/exact.md", "exec"), names)  # noqa: S102 - our own page
+    assert capsys.readouterr().out.split()[:3] == ["optimal", "finished", objective]
     public = [name for name in inspect.signature(bruteforce).parameters if not name.startswith("_")]
     assert re.findall(r"^\| `(\w+)` \|", page, flags=re.M)[: len(public)] == public
     for limit in (

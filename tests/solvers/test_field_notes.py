@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -133,6 +136,28 @@ def test_5_values_of_an_unknown_run_are_not_read() -> None:
     assert outcome.status is Status.UNKNOWN
     assert outcome.plan is outcome.objective is None
     assert outcome.bound is None or outcome.bound > 0.0
+
+
+AFTER_CPSAT = """
+import signal
+from tests.solvers.test_field_notes import SLOT_S, two_in_a_row
+from formulations.cpsat import CpsatFormulation
+from formulations.grid import make_grid
+problem = two_in_a_row()
+CpsatFormulation().build(problem, make_grid(problem, SLOT_S)).solve()
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("an ordinary KeyboardInterrupt")
+"""
+
+
+def test_ctrl_c_is_pythons_again_after_cpsat() -> None:
+    """CP-SAT leaves the system's handler behind: the next Ctrl-C would end the process without a word."""
+    root = Path(__file__).resolve().parents[2]
+    words = [sys.executable, "-c", AFTER_CPSAT]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "an ordinary KeyboardInterrupt\n"), done.stderr
 
 
 def test_6_an_infeasible_start_is_more_than_a_log_line() -> None:
