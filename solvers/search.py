@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+LEAST_START_S = 1.0
+"""So much of a limit policies may take at least, to find a start [s]."""
+
 
 class StartError(EacoError):
     """A schedule to start from is no static schedule on the grid, or breaks a rule there."""
@@ -170,7 +173,9 @@ def search(task: Task, method: Searcher, tell: Tell) -> None:
         raise UncoveredFeatureError(formulation.name, features)
     start = start_plan(instance, grid, task.start, seed=task.seed)
     if start is None and task.policies and _left(task, began) != 0.0:
-        start = best_policy_plan(instance, grid.slot_s, seed=task.seed, time_limit_s=_share(task, began))
+        start = best_policy_plan(
+            instance, grid.slot_s, seed=task.seed, time_limit_s=start_share_s(_left(task, began))
+        )
     teller = PlanTeller(instance, grid.slot_s, tell)
     if start is not None:
         teller.plan(start)
@@ -200,10 +205,9 @@ def _left(task: Task, began: float) -> float | None:
     return max(0.0, task.time_limit_s - (time.monotonic() - began))
 
 
-def _share(task: Task, began: float) -> float | None:
-    """Return the time that starts may take: a fifth of what is left."""
-    left = _left(task, began)
-    return None if left is None else left / 5.0
+def start_share_s(left_s: float | None) -> float | None:
+    """Return the time that policies may take for a start [s]: a fifth of what is left, or a second."""
+    return None if left_s is None else min(left_s, max(left_s / 5.0, LEAST_START_S))
 
 
 def _out_of_time(when: str) -> Outcome:

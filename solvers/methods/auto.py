@@ -29,7 +29,7 @@ from formulations.grid import automatic_slot_s, make_grid
 from ..base import METHODS, Hook, Method, Request, SearchProgress, options_text, versions
 from ..exact import ExactMethod
 from ..memory import TooLargeError
-from ..search import best_policy_plan, start_plan
+from ..search import best_policy_plan, start_plan, start_share_s
 
 _LOG = logging.getLogger(__name__)
 
@@ -120,9 +120,7 @@ class Auto(ExactMethod):
             return start_plan(instance, make_grid(instance, slot_s), request.start, seed=request.seed)
         if not policies or request.time_limit_s == 0.0:
             return None
-        limit = None
-        if request.time_limit_s is not None and not request.deterministic:
-            limit = request.time_limit_s / 5.0
+        limit = start_share_s(None if request.deterministic else request.time_limit_s)
         return best_policy_plan(instance, slot_s, seed=request.seed, time_limit_s=limit)
 
 
