@@ -505,7 +505,8 @@ class _Explainer:
     def _scoped(self, conflict: Conflict) -> Conflict:
         """Return the conflict with its scope: does it stand in continuous time as well?"""
         part = self.able.without([j.name for j in self.able.jobs if j.name not in conflict.jobs])
-        possible = self._in_time(part, _ONE_WAY_S).possible
+        crowded = overload(part, self.facts) is not None
+        possible = False if crowded else self._in_time(part, _ONE_WAY_S).possible
         if possible is None:
             return conflict
         scope = Scope.THIS_GRID if possible else Scope.ANY_SLOT

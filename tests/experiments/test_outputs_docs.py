@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.benchmarks import COLUMNS
+from experiments.commands.explain import KEYS as EXPLAIN_KEYS
 from experiments.commands.solve import KEYS
 from experiments.compare import RELATIVE
 from experiments.describe import WORKLOAD_COLUMNS
@@ -58,3 +59,9 @@ def test_rows_are_listed_in_order() -> None:
 def test_keys_of_solve_are_listed() -> None:
     """Every key that a document of `solve` always has stands in its table."""
     assert set(KEYS) <= set(columns_after("## solve"))
+
+
+def test_keys_of_explain_are_listed() -> None:
+    """The table of `explain` has the keys of its document, in their order."""
+    found = [k for k in columns_after("## explain") if k in EXPLAIN_KEYS]
+    assert list(dict.fromkeys(found)) == list(EXPLAIN_KEYS)
