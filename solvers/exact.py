@@ -244,6 +244,8 @@ def conclude(name: str, task: Task, anytime: Anytime) -> Result:
         if status is Status.INFEASIBLE:
             status, stop, bound = Status.FEASIBLE, StopReason.ERROR, None
             message = f"contradiction: {message}, but a feasible plan is known"
+        elif status is Status.FEASIBLE and stop is StopReason.ERROR:
+            bound = None  # the formulation found the contradiction itself
         if bound is not None:
             room = AGREEMENT * abs(evaluation.objective)
             if bound > evaluation.objective + room:

@@ -19,10 +19,10 @@ from eaco_opt.schedule import Schedule, ScheduleClass, Segment
 from formulations.base import UncoveredFeatureError
 from formulations.grid import automatic_slot_s
 from solvers import solve
-from solvers.base import METHODS, SearchProgress
+from solvers.base import METHODS, Request, SearchProgress
 from solvers.memory import TooLargeError, available_bytes
 from solvers.methods import auto
-from solvers.search import StartError
+from solvers.search import Event, StartError, search
 from tests.experiments.tiny import BOX, instance, job, two_in_a_row
 
 EXACT = [name for name in METHODS.names() if METHODS.get(name)().exact and METHODS.get(name)().available()]
@@ -342,3 +342,18 @@ def test_auto_goes_on_where_brute_force_gives_up(monkeypatch: pytest.MonkeyPatch
 
 def _refuse(self: object, options: object) -> Any:
     raise UncoveredFeatureError("milp", ["everything"])
+
+
+@pytest.mark.parametrize("name", [n for n in ISOLATED if n != "auto"])
+def test_plans_are_told_while_it_searches(name: str) -> None:
+    """The best plan is known before the outcome: whoever ends the search loses nothing but the proof."""
+    method = METHODS.get(name)()
+    told: list[Event] = []
+    problem = instance(*(job(n, gpus=1, epochs=e) for n, e in (("a", 5), ("b", 7), ("c", 6))), slowdown=1.3)
+    task = method.task(problem, Request(grid_s=500.0, options={"policies": False}))
+    search(task, method, told.append)
+    outcome = told[-1].outcome
+    assert outcome is not None and outcome.status is Status.OPTIMAL
+    values = [event.objective for event in told if event.plan is not None]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] == pytest.approx(outcome.objective, rel=1e-9)
