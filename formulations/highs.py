@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import highspy
@@ -92,6 +93,16 @@ def load(rows: Rows) -> Any:
             "HiGHS refuses the model's arrays; this is an error of the model, please report it"
         )
     return solver
+
+
+def write_model(rows: Rows, path: Path) -> None:
+    """Write a model to a file, MPS or LP by its ending."""
+    solver = load(rows)
+    for i, name in enumerate(rows.names):
+        solver.passColName(i, name)
+    for i, name in enumerate(rows.row_names):
+        solver.passRowName(i, name)
+    solver.writeModel(str(path))
 
 
 def run_highs(

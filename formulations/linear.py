@@ -3,40 +3,53 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eaco_opt.result import StopReason
 
-from .base import FormulationError, Outcome, PlanHook, Progress
-from .milp_terms import MilpTerms, Pace
+from .base import (
+    FormulationError,
+    Outcome,
+    PlanHook,
+    Progress,
+    SizeEstimate,
+    UncoveredFeatureError,
+    wake_features,
+)
+from .milp_terms import MilpTerms, Pace, estimate
 from .placing import Values, plan_of, values_of
+from .space import Space
 from .verdict import verdict, without_search
 
 if TYPE_CHECKING:
+    from eaco_opt.instance import Instance
     from eaco_opt.schedule import Plan
 
-    from .space import Part, Space
+    from .grid import Grid
+    from .space import Part
+
+M = TypeVar("M", bound="LinearModel")
 
 FEASIBILITY = 1e-6
 """Largest violation of a row or bound that still counts as none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Rows:
     """Minimise cost . x + constant over low <= A x <= high, 0 <= x <= upper, some of x integer.
 
     Attributes
     ----------
-    names, row_names
-        (V,) and (R,) names.
+    make_names
+        Makes the (V,) and (R,) names, which cost more than all arrays; see :attr:`names`.
     cost, upper
         (V,) floats.
     constant
@@ -49,8 +62,7 @@ class Rows:
         (R,) bounds of the rows, infinite where there is none.
     """
 
-    names: tuple[str, ...]
-    row_names: tuple[str, ...]
+    make_names: Callable[[], tuple[tuple[str, ...], tuple[str, ...]]]
     cost: NDArray[np.float64]
     constant: float
     upper: NDArray[np.float64]
@@ -60,6 +72,20 @@ class Rows:
     value: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
+
+    @cached_property
+    def _all_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self.make_names()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """(V,) names of the variables, made when first asked for."""
+        return self._all_names[0]
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """(R,) names of the rows, made when first asked for."""
+        return self._all_names[1]
 
     def violation(self, x: NDArray[np.float64]) -> tuple[float, str]:
         """Return the largest violation of a row, a bound or integrality by (V,) values, and where."""
@@ -80,6 +106,55 @@ class Rows:
     def objective(self, x: NDArray[np.float64]) -> float:
         """Return the objective of (V,) values."""
         return float(self.cost @ x) + self.constant
+
+
+class LinearFormulation(Generic[M]):
+    """What the builders of the one linear model have in common (equations: :mod:`formulations.milp`).
+
+    Attributes
+    ----------
+    name
+        Of the formulation.
+    bytes_a_nonzero, bytes_a_variable
+        Memory that the builder takes for each.
+    """
+
+    name: str
+    bytes_a_nonzero: int
+    bytes_a_variable: int
+
+    def covers(self, instance: Instance) -> list[str]:
+        """Return the features of the instance that are not covered."""
+        return wake_features(instance)
+
+    def estimate(self, instance: Instance, grid: Grid) -> SizeEstimate:
+        """Return the size of the model without building it."""
+        return estimate(
+            Space(instance, grid),
+            bytes_a_nonzero=self.bytes_a_nonzero,
+            bytes_a_variable=self.bytes_a_variable,
+        )
+
+    def build(self, instance: Instance, grid: Grid) -> M:
+        """Build the model.
+
+        Raises
+        ------
+        UncoveredFeatureError
+            The instance has wake-up times or energies, or too many different sums of CPU shares.
+        """
+        features = self.covers(instance)
+        if features:
+            raise UncoveredFeatureError(self.name, features)
+        space = Space(instance, grid)
+        features = space.cpu_features()
+        if features:
+            raise UncoveredFeatureError(self.name, features)
+        return self.model(space)
+
+    def model(self, space: Space) -> M:
+        """Build the model of a space."""
+        raise NotImplementedError
 
 
 class LinearModel:
@@ -120,6 +195,19 @@ class LinearModel:
     def arrays(self) -> Rows:
         """The model as arrays, made once."""
         return self.rows()
+
+    def write(self, path: Path | str) -> None:
+        """Write the model for other programmes: ``.mps`` or ``.lp`` by the name of the file.
+
+        Names inside are numeric (``y_<job>_<type>_<start>_<duration>`` and so on), so that no name of a job
+        can clash with another.
+        """
+        from .highs import write_model
+
+        target = Path(path)
+        if target.suffix not in (".mps", ".lp"):
+            self.refuse_suffix(target)
+        write_model(self.arrays, target)
 
     @staticmethod
     def refuse_suffix(path: Path) -> None:
@@ -173,16 +261,20 @@ class LinearModel:
             for j, sigma in zip(pattern.found.jobs, pattern.found.sigma, strict=True):
                 slowest[j, t] = max(slowest.get((j, t), 0.0), sigma)
         for i, (r, together) in enumerate(space.together):
-            first = max(values.start[j] for j in together)
-            if first < min(values.end[j] for j in together):
-                here = hosting.get((r, first), ())
-                out[f"q_{i}"] = float(sum(n for s, n, _ in here if set(together) <= set(s)))
+            for t in range(max(values.start[j] for j in together), min(values.end[j] for j in together)):
+                here = hosting.get((r, t), ())
+                out[f"q_{i}_{t}"] = float(sum(n for s, n, _ in here if set(together) <= set(s)))
         for (j, t), sigma in slowest.items():
             k = node_type[j]
             if terms.paces[j, k] is Pace.CHOSEN:
                 out[f"l_{j}_{k}_{t}_{space.levels[j, k].index(sigma)}"] = 1.0
             if t == values.end[j] - 1:
                 out[f"z_{j}"] = terms.down(j, k, sigma)
+            losses = terms.losses(j, k)
+            if losses is not None and values.end[j] - values.start[j] > losses.shortest:
+                out[f"b_{j}_{k}_{t}"] = 1.0
+            elif losses is not None:
+                out[f"x_{j}_{k}_{t}"] = losses.fastest - terms.up(j, k, sigma)
         for region in space.regions:
             for t in range(self.grid.slots) if not region.pool else ():
                 groups = space.cpu_groups(region, t)

@@ -13,16 +13,19 @@ Variables::
     w[p]        1 if part p is held (where there is a choice)                     binary
     h[p,t]      1 if part p is held and its job runs in t                         in [0, 1]
     u[P,t]      cells that host exactly the jobs of P in t                        integer
-    q[r,Q]      cells of r that host all of Q whenever all of Q run               integer
+    q[r,Q,t]    cells of r that host all of Q in t                                in [0, most]
     l[j,k,t,i]  1 if the i-th slowdown is the pace of j in t                      binary
     z[j]        work that j does in its last slot                                 continuous
+    b[j,k,t]    1 if j runs on k in t, and longer than its shortest run D         in [0, 1]
+    x[j,k,t]    work that j loses to company in t if it runs for D slots on k     continuous
     a[r,t]      1 if the node of region r is active in t                          in [0, 1]
     c[r,t,i]    1 if the i-th combination of CPU shares runs on the node          binary
     f[r,t,i]    1 if the i-th measured multiset of kinds fills the node           binary
     last        last slot boundary at which a job ends                            continuous
 
-with the abbreviations ``end[j,e]`` = sum of y over s+d = e, ``here[p,t]`` = h[p,t], or r where p is the only
-choice, and ``pace[j,t]`` = work of j in t, from u, l or r.
+with the abbreviations ``begin[j,k,t]`` = sum of y over s = t, ``end[j,k,t]`` = sum of y over s+d = t (on any
+type: ``end[j,t]``), ``here[p,t]`` = h[p,t], or r where p is the only choice, ``pace[j,t]`` = work of j in t,
+from u, l or r, and ``loss[j,k,t,c]`` = sum of min(c, fastest work - work) over the same u or l.
 
 Minimise, with costs per slot (:class:`~formulations.costs.Costs`)::
 
@@ -39,14 +42,18 @@ subject to::
     (node)    whole part + rest part of j in r <= 1
     (cells)   sum of u[P,t] over P that contain j = sum of h_p * here[p,t]        each r, j, t
     (room)    sum of u[P,t] <= cells (pool) or cells * a[r,t] (node)              each r, t
-    (upper)   sum of u[P,t] over P containing Q <= q[r,Q]                         each Q, t
-    (lower)   ... >= q[r,Q] - most * (|Q| - sum of r over Q)                      each Q, t
+    (common)  q[r,Q,t] = sum of u[P,t] over P that contain Q                      each Q, t
+    (joins)   q[r,Q,t] - q[r,Q,t-1] <= most * sum of begin[j,k,t] over Q          each Q, t
+    (leaves)  q[r,Q,t-1] - q[r,Q,t] <= most * sum of end[j,k,t] over Q            each Q, t
     (pace)    sum of l[j,k,t,.] = r[j,k,t]                                        each j, k, t with a choice
     (slow)    sum of u with slowdown >= i-th <= cells * sum of l[j,k,t,i'], i' >= i
     (is)      l[j,k,t,i] <= sum of u with the i-th slowdown
     (done)    sum of pace[j,t] >= sum of L_j(d) y                                 docs/model.md section 5.2
     (most)    sum of pace[j,t] <= sum of M_j(d) y                                 implied; tightens
     (slots)   slots with slowdown >= i-th <= sum of C_ji(d) y[j,k,.,.]            implied; tightens
+    (long)    b[j,k,t] = sum of y[j,k,s,d] over d > D and s <= t < s+d            each j, k, t
+    (lost)    loss[j,k,t,c] - c * b[j,k,t] <= x[j,k,t]                            each j, k, t, c; implied
+    (spare)   sum of x[j,k,.] <= (fastest * D - L_j(D)) * sum of y[j,k,.,D]       each j, k; tightens
     (early)   sum of pace[j,t] - z[j] <= W_j - one unit
     (final)   z[j] <= pace[j,e-1] + fastest * (1 - end[j,e])                      each j, e
     (active)  here[p,t] <= a[r,t]
@@ -56,16 +63,24 @@ subject to::
     (order)   w[p] in a node <= sum of w of jobs up to that of p in the equal node before
     (last)    last >= sum of (s+d) y[j,.,.,.]                                     each j
 
+(joins) and (leaves) are condition 2 of :mod:`formulations.space`: between two slots in which all of Q run,
+none of them begins or ends, so q stays; before and after, (cells) makes it 0. ``most`` is the most cells that
+can host all of Q. q needs no integrality of its own, as u has it.
+
 L_j(d) >= W_j says no more than W_j for the run itself; it takes from the LP the mixtures of short and long
-runs that share work among them. For whole-node jobs of one node each, w, h, l, a, c and f are absent: what is
-left is the interval form with static pairs.
+runs that share work among them. (lost) and (spare) take more of them. A run of D slots can lose little. If
+it is a run of D slots, b is 0 and x is at least its loss; if it is a longer one, b is 1, the row says nothing
+as no slot loses more than c in loss[.,c], and x may be 0. In the LP, part b[j,k,t] of the job runs long in t
+and hides at most so much of its loss; the caps c leave it no better choice than to hide the largest losses,
+and x is what the rest of it loses. Caps close to a larger one are left out.
+
+For whole-node jobs of one node each, w, h, l, a, c and f are absent: what is left is the interval form.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,52 +89,25 @@ from numpy.typing import NDArray
 
 from eaco_opt.result import StopReason
 
-from .base import Outcome, SizeEstimate, UncoveredFeatureError, wake_features
-from .linear import LinearModel, Rows
-from .milp_terms import MilpTerms, Pace, estimate
-from .space import Space
+from .base import Outcome
+from .linear import LinearFormulation, LinearModel, Rows
+from .milp_terms import Losses, MilpTerms, Pace
 from .verdict import without_search
 
 if TYPE_CHECKING:
-    from eaco_opt.instance import Instance
-
-    from .grid import Grid
+    from .space import Space
 
 
-class MilpFormulation:
-    """The interval form with static pairs, and its exact extension to shared nodes, in PuLP."""
+class MilpFormulation(LinearFormulation["MilpModel"]):
+    """The interval form and its exact extension to shared nodes, in PuLP."""
 
     name = "milp"
+    bytes_a_nonzero = 1200
+    bytes_a_variable = 1500
 
-    def covers(self, instance: Instance) -> list[str]:
-        """Return the features of the instance that are not covered."""
-        return wake_features(instance)
-
-    def estimate(self, instance: Instance, grid: Grid) -> SizeEstimate:
-        """Return the size of the model without building it; PuLP objects are large."""
-        return estimate(Space(instance, grid), bytes_a_nonzero=1200, bytes_a_variable=1500)
-
-    def build(self, instance: Instance, grid: Grid) -> MilpModel:
-        """Build the model.
-
-        Raises
-        ------
-        UncoveredFeatureError
-            The instance has wake-up times or energies, or too many different sums of CPU shares.
-        """
-        space = checked_space(self.name, self.covers(instance), instance, grid)
+    def model(self, space: Space) -> MilpModel:
+        """Build the model of a space."""
         return MilpModel(space)
-
-
-def checked_space(name: str, features: list[str], instance: Instance, grid: Grid) -> Space:
-    """Return the space of an instance, after what is not covered was refused."""
-    if features:
-        raise UncoveredFeatureError(name, features)
-    space = Space(instance, grid)
-    features = space.cpu_features()
-    if features:
-        raise UncoveredFeatureError(name, features)
-    return space
 
 
 class MilpModel(LinearModel):
@@ -142,7 +130,8 @@ class MilpModel(LinearModel):
         # PuLP 3.3 deprecates its older way to make a variable, which is the only one of 3.0 to 3.2.
         self._make = getattr(self.problem, "add_variable", pulp.LpVariable)
         self._costs: list[tuple[Any, float]] = []
-        self._ending: dict[tuple[int, int], list[Any]] = {}
+        self._begin: dict[tuple[int, int, int], list[Any]] = {}
+        self._end: dict[tuple[int, int, int], list[Any]] = {}
         self._runs: dict[tuple[int, int], list[tuple[int, int, Any]]] = {}
         if self.searched:
             self._add_runs()
@@ -185,7 +174,8 @@ class MilpModel(LinearModel):
                 for d in range(low, high + 1):
                     y = self._variable(f"y_{j}_{k}_{s}_{d}", 1, "Binary", self.terms.run_cost(j, s, d))
                     self._runs.setdefault((j, k), []).append((s, d, y))
-                    self._ending.setdefault((j, s + d), []).append(y)
+                    self._begin.setdefault((j, k, s), []).append(y)
+                    self._end.setdefault((j, k, s + d), []).append(y)
         for j, k in self.terms.types:
             runs = self._runs[j, k]
             covering: dict[int, list[tuple[Any, float]]] = {}
@@ -269,20 +259,21 @@ class MilpModel(LinearModel):
         return self.variables[f"u_{pattern.number}_{t}"]
 
     def _add_common(self) -> None:
-        """(upper), (lower)."""
+        """(common), (joins), (leaves)."""
         space = self.space
         for i, (r, jobs) in enumerate(space.together):
             patterns = space.supersets(r, jobs)
-            most = space.most_common(r, jobs)
-            k = space.regions[r].node_type
-            q = self._variable(f"q_{i}", most, "Integer")
             for t in self._span(*jobs):
+                q = self._variable(f"q_{i}_{t}", space.most_common(r, jobs), "Continuous")
                 row = [(self._u(p, t), 1.0) for p in patterns if p.found.first <= t < p.found.last]
-                row.append((q, -1.0))
-                self._row(f"upper_{i}_{t}", row, pulp.LpConstraintLE, 0)
-                for j in jobs:
-                    row = row + self._run(j, k, t, -float(most))
-                self._row(f"lower_{i}_{t}", row, pulp.LpConstraintGE, -most * len(jobs))
+                self._row(f"common_{i}_{t}", [*row, (q, -1.0)], pulp.LpConstraintEQ, 0)
+        for name, sign, changes in (("joins", 1.0, self._begin), ("leaves", -1.0, self._end)):
+            for i, (r, jobs) in enumerate(space.together):
+                k, most = space.regions[r].node_type, space.most_common(r, jobs)
+                for t in self._span(*jobs)[1:]:
+                    q = [(self.variables[f"q_{i}_{t}"], sign), (self.variables[f"q_{i}_{t - 1}"], -sign)]
+                    ys = [(y, -float(most)) for j in jobs for y in changes.get((j, k, t), ())]
+                    self._row(f"{name}_{i}_{t}", q + ys, pulp.LpConstraintLE, 0)
 
     # Progress ---------------------------------------------------------------------------------------------
 
@@ -303,29 +294,11 @@ class MilpModel(LinearModel):
         return row
 
     def _add_work(self) -> None:
-        """(pace), (slow), (is), (done), (most), (slots), (early), (final)."""
+        """(pace), (slow), (is), (done), (most), (early), (final), (slots), (long), (lost), (spare)."""
         space, terms = self.space, self.terms
         for j, k in terms.types:
-            if terms.paces[j, k] is not Pace.CHOSEN:
-                continue
-            levels = space.levels[j, k]
-            held = float(space.cells_held(j, k))
-            for t in self._span(j):
-                choice = [self._variable(f"l_{j}_{k}_{t}_{i}", 1, "Binary") for i in range(len(levels))]
-                row = [(l, 1.0) for l in choice] + self._run(j, k, t, -1.0)
-                self._row(f"pace_{j}_{k}_{t}", row, pulp.LpConstraintEQ, 0)
-                slower: list[tuple[Any, float]] = []
-                for i in reversed(range(len(levels))):
-                    same = [
-                        (self._u(p, t), 1.0)
-                        for p in space.patterns_of(j, k)
-                        if p.found.first <= t < p.found.last and p.found.sigma_of(j) == levels[i]
-                    ]
-                    row = [(choice[i], 1.0)] + [(u, -1.0) for u, _ in same]
-                    self._row(f"is_{j}_{k}_{t}_{i}", row, pulp.LpConstraintLE, 0)
-                    slower += [*same, (choice[i], -held)]
-                    if i:
-                        self._row(f"slow_{j}_{k}_{t}_{i}", slower, pulp.LpConstraintLE, 0)
+            if terms.paces[j, k] is Pace.CHOSEN:
+                self._add_paces(j, k)
         for j in space.jobs:
             span = self._span(j)
             runs = [(d, y) for k in space.windows.types[j] for _, d, y in self._runs[j, k]]
@@ -334,32 +307,79 @@ class MilpModel(LinearModel):
             least, most = terms.least_done(j), terms.most_done(j)
             self._row(f"done_{j}", up + [(y, -least[d]) for d, y in runs], pulp.LpConstraintGE, 0)
             self._row(f"most_{j}", down + [(y, -most[d]) for d, y in runs], pulp.LpConstraintLE, 0)
-            for k in space.windows.types[j]:
-                self._add_slow_slots(j, k)
             fastest = terms.fastest(j)
             z = self._variable(f"z_{j}", fastest, "Continuous")
             limit = terms.need[j] - terms.smallest_step(j)
             self._row(f"early_{j}", [*down, (z, -1.0)], pulp.LpConstraintLE, limit)
-            for e in sorted(e for i, e in self._ending if i == j):
+            for e in sorted({e for i, _, e in self._end if i == j}):
                 row = [(z, 1.0), *self._pace(j, e - 1, terms.down, -1.0)]
-                row += [(y, fastest) for y in self._ending[j, e]]
+                row += [(y, fastest) for k in space.windows.types[j] for y in self._end.get((j, k, e), ())]
                 self._row(f"final_{j}_{e}", row, pulp.LpConstraintLE, fastest)
+        for j, k in terms.types:
+            self._add_slow_slots(j, k)
+        for j, k in terms.types:
+            losses = terms.losses(j, k)
+            if losses is not None:
+                self._add_losses(j, k, losses)
+
+    def _add_paces(self, j: int, k: int) -> None:
+        """(pace), (slow), (is)."""
+        space, levels = self.space, self.space.levels[j, k]
+        held = float(space.cells_held(j, k))
+        for t in self._span(j):
+            choice = [self._variable(f"l_{j}_{k}_{t}_{i}", 1, "Binary") for i in range(len(levels))]
+            row = [(l, 1.0) for l in choice] + self._run(j, k, t, -1.0)
+            self._row(f"pace_{j}_{k}_{t}", row, pulp.LpConstraintEQ, 0)
+            slower: list[tuple[Any, float]] = []
+            for i in reversed(range(len(levels))):
+                same = [
+                    (self._u(p, t), 1.0)
+                    for p in space.patterns_of(j, k)
+                    if p.found.first <= t < p.found.last and p.found.sigma_of(j) == levels[i]
+                ]
+                row = [(choice[i], 1.0)] + [(u, -1.0) for u, _ in same]
+                self._row(f"is_{j}_{k}_{t}_{i}", row, pulp.LpConstraintLE, 0)
+                slower += [*same, (choice[i], -held)]
+                if i:
+                    self._row(f"slow_{j}_{k}_{t}_{i}", slower, pulp.LpConstraintLE, 0)
+
+    def _at_levels(self, j: int, k: int, t: int) -> list[tuple[Any, float]]:
+        """Return what is 1 if the job runs at some slowdown in a slot, and the slowdown."""
+        space = self.space
+        if self.terms.paces[j, k] is Pace.COUNTED:
+            return [
+                (self._u(p, t), p.found.sigma_of(j))
+                for p in space.patterns_of(j, k)
+                if p.found.first <= t < p.found.last
+            ]
+        return [(self.variables[f"l_{j}_{k}_{t}_{i}"], sigma) for i, sigma in enumerate(space.levels[j, k])]
 
     def _add_slow_slots(self, j: int, k: int) -> None:
         """(slots)."""
-        space, levels = self.space, self.space.levels[j, k]
-        for i in range(1, len(levels)):
-            row: list[tuple[Any, float]] = []
-            if self.terms.paces[j, k] is Pace.COUNTED:
-                for p in space.patterns_of(j, k):
-                    if p.found.sigma_of(j) >= levels[i]:
-                        row += [(self._u(p, t), 1.0) for t in range(p.found.first, p.found.last)]
-            else:
-                for t in self._span(j):
-                    row += [(self.variables[f"l_{j}_{k}_{t}_{m}"], 1.0) for m in range(i, len(levels))]
-            most = self.terms.slow_slots(j, k, i)
+        for i, most in self.terms.slow_levels(j, k):
+            mild = self.space.levels[j, k][i]
+            row = [(v, 1.0) for t in self._span(j) for v, sigma in self._at_levels(j, k, t) if sigma >= mild]
             row += [(y, -float(most[d])) for _, d, y in self._runs[j, k]]
             self._row(f"slots_{j}_{k}_{i}", row, pulp.LpConstraintLE, 0)
+
+    def _add_losses(self, j: int, k: int, losses: Losses) -> None:
+        """(long), (lost), (spare)."""
+        runs, longer = self._runs[j, k], range(losses.long_first, losses.long_last)
+        for t in longer:
+            b = self._variable(f"b_{j}_{k}_{t}", 1, "Continuous")
+            long = [(y, -1.0) for s, d, y in runs if d > losses.shortest and s <= t < s + d]
+            self._row(f"long_{j}_{k}_{t}", [(b, 1.0), *long], pulp.LpConstraintEQ, 0)
+        spare = [(y, -losses.budget) for _, d, y in runs if d == losses.shortest]
+        for t in range(losses.first, losses.last):
+            x = self._variable(f"x_{j}_{k}_{t}", losses.caps[0], "Continuous")
+            spare.append((x, 1.0))
+            lost = [(v, losses.fastest - self.terms.up(j, k, sigma)) for v, sigma in self._at_levels(j, k, t)]
+            for i, cap in enumerate(losses.caps if t in longer else losses.caps[:1]):
+                row = [(v, min(loss, cap)) for v, loss in lost if loss > 0.0]
+                if t in longer:
+                    row.append((self.variables[f"b_{j}_{k}_{t}"], -cap))
+                self._row(f"lost_{j}_{k}_{t}_{i}", [*row, (x, -1.0)], pulp.LpConstraintLE, 0)
+        self._row(f"spare_{j}_{k}", spare, pulp.LpConstraintLE, 0)
 
     # Nodes ------------------------------------------------------------------------------------------------
 
@@ -443,8 +463,7 @@ class MilpModel(LinearModel):
             cost[number[variable.name]] = factor
         made = self.variables.values()
         return Rows(
-            names=tuple(self.variables),
-            row_names=tuple(self._rows),
+            make_names=lambda: (tuple(self.variables), tuple(self._rows)),
             cost=cost,
             constant=self.terms.constant(),
             upper=np.array([float(x.upBound) for x in made]),
@@ -511,17 +530,3 @@ class MilpModel(LinearModel):
             solve_s=solve_s,
             message=says,
         )
-
-    def write(self, path: Path | str) -> None:
-        """Write the model for other programmes: ``.mps`` or ``.lp`` by the name of the file.
-
-        Names inside are numeric (``y_<job>_<type>_<start>_<duration>`` and so on), so that no name of a job
-        can clash with another.
-        """
-        target = Path(path)
-        if target.suffix == ".lp":
-            self.problem.writeLP(str(target))
-        elif target.suffix == ".mps":
-            self.problem.writeMPS(str(target))
-        else:
-            self.refuse_suffix(target)

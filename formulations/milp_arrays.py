@@ -1,62 +1,44 @@
 """The model of :mod:`formulations.milp`, built from numpy arrays and handed to HiGHS without objects between.
 
 Same variables, rows, bounds and objective, in the same order (tests compare the two); equations and names
-stand there. A block of variables or rows is made with one call, so a large model takes a fraction of the
-time and memory that objects do. Names are made when asked for.
+stand there. All variables or rows of a kind are made at once: what belongs to a pattern and what belongs to a
+job in a pattern stand in tables, and entries for all slots are these tables repeated. Names are made when
+asked for.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from functools import cached_property
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from .base import SizeEstimate, wake_features
-from .linear import LinearModel, Rows
-from .milp import checked_space
-from .milp_terms import Group, MilpTerms, Pace, estimate
-from .space import Part, Pattern, Space
+from .linear import LinearFormulation, LinearModel, Rows
+from .milp_terms import Group, MilpTerms, Pace
 
 if TYPE_CHECKING:
-    from eaco_opt.instance import Instance
-
-    from .grid import Grid
+    from .space import Part, Space
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Names = Callable[[], Iterator[str]]
-Line = tuple[int, int, int]
-"""Rows: the first, how far they are apart, and how many."""
 
 
-class MilpArraysFormulation:
+class MilpArraysFormulation(LinearFormulation["MilpArraysModel"]):
     """The MILP of `milp`, built from arrays: for large models."""
 
     name = "milp-arrays"
+    bytes_a_nonzero = 80
+    bytes_a_variable = 200
 
-    def covers(self, instance: Instance) -> list[str]:
-        """Return the features of the instance that are not covered."""
-        return wake_features(instance)
-
-    def estimate(self, instance: Instance, grid: Grid) -> SizeEstimate:
-        """Return the size of the model without building it."""
-        return estimate(Space(instance, grid), bytes_a_nonzero=80, bytes_a_variable=200)
-
-    def build(self, instance: Instance, grid: Grid) -> MilpArraysModel:
-        """Build the model.
-
-        Raises
-        ------
-        UncoveredFeatureError
-            The instance has wake-up times or energies, or too many different sums of CPU shares.
-        """
-        return MilpArraysModel(checked_space(self.name, self.covers(instance), instance, grid))
+    def model(self, space: Space) -> MilpArraysModel:
+        """Build the model of a space."""
+        return MilpArraysModel(space)
 
 
 class _Builder:
@@ -67,7 +49,7 @@ class _Builder:
         self.rows = 0
         self.cost: list[Floats] = []
         self.upper: list[Floats] = []
-        self.integer: list[NDArray[np.bool_]] = []
+        self.integer: list[Bools] = []
         self.names: list[Names] = []
         self.row_names: list[Names] = []
         self.low: list[Floats] = []
@@ -75,8 +57,6 @@ class _Builder:
         self._row: list[Ints] = []
         self._column: list[Ints] = []
         self._value: list[Floats] = []
-        self._lines: list[tuple[int, int, int, int, int]] = []
-        self._line_values: list[float] = []
 
     def add(
         self,
@@ -84,24 +64,24 @@ class _Builder:
         names: Names,
         *,
         cost: Floats | float = 0.0,
-        upper: float = 1.0,
+        upper: Floats | float = 1.0,
         integer: bool = True,
     ) -> Ints:
         """Add variables; return their positions."""
         out = np.arange(self.variables, self.variables + number)
         self.variables += number
         self.cost.append(np.broadcast_to(np.asarray(cost, dtype=np.float64), (number,)))
-        self.upper.append(np.full(number, upper))
+        self.upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (number,)))
         self.integer.append(np.full(number, integer))
         self.names.append(names)
         return out
 
-    def add_rows(self, number: int, names: Names, low: float, high: float) -> Ints:
+    def add_rows(self, number: int, names: Names, low: Floats | float, high: Floats | float) -> Ints:
         """Add rows; return their positions."""
         out = np.arange(self.rows, self.rows + number)
         self.rows += number
-        self.low.append(np.full(number, low))
-        self.high.append(np.full(number, high))
+        self.low.append(np.broadcast_to(np.asarray(low, dtype=np.float64), (number,)))
+        self.high.append(np.broadcast_to(np.asarray(high, dtype=np.float64), (number,)))
         self.row_names.append(names)
         return out
 
@@ -112,45 +92,71 @@ class _Builder:
         self._column.append(columns.ravel())
         self._value.append(values.ravel())
 
-    def put_line(self, rows: Line, column: int, step: int, value: float) -> None:
-        """Add one entry to each of some rows, variables ``step`` apart; they are written out at the end."""
-        self._lines.append((*rows, column, step))
-        self._line_values.append(value)
-
-    def finish(self, constant: float) -> tuple[sparse.csr_matrix, float]:
+    def finish(self) -> sparse.csr_matrix:
         """Return the matrix by rows, entries of one place added up and zeros left out."""
         shape = (self.rows, self.variables)
         if not self._row:
-            return sparse.csr_matrix(shape), constant
-        if self._lines:
-            row, row_step, number, column, step = np.array(self._lines, dtype=np.int64).T
-            at = _ramp(number)
-            self._row.append(np.repeat(row, number) + np.repeat(row_step, number) * at)
-            self._column.append(np.repeat(column, number) + np.repeat(step, number) * at)
-            self._value.append(np.repeat(np.array(self._line_values), number))
-            self._lines, self._line_values = [], []
-        triples = (np.concatenate(self._value), (np.concatenate(self._row), np.concatenate(self._column)))
-        matrix = sparse.csr_matrix(sparse.coo_matrix(triples, shape=shape))
+            return sparse.csr_matrix(shape)
+        at = (
+            np.concatenate(self._row, dtype=np.int32, casting="same_kind"),
+            np.concatenate(self._column, dtype=np.int32, casting="same_kind"),
+        )
+        matrix = sparse.csr_matrix(sparse.coo_matrix((np.concatenate(self._value), at), shape=shape))
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-        return matrix, constant
+        return matrix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Members:
+    """A row for each job in each pattern (N rows).
+
+    Attributes
+    ----------
+    pattern, job, node_type, region
+        (N,) numbers.
+    level
+        (N,) place of the job's slowdown in its list of levels.
+    """
+
+    pattern: Ints
+    job: Ints
+    node_type: Ints
+    region: Ints
+    level: Ints
+
+
+def _members(space: Space) -> _Members:
+    place = {key: {s: i for i, s in enumerate(levels)} for key, levels in space.levels.items()}
+    rows = [
+        (p.number, j, k, p.region, place[j, k][sigma])
+        for p in space.patterns
+        for k in (space.regions[p.region].node_type,)
+        for j, sigma in zip(p.found.jobs, p.found.sigma, strict=True)
+    ]
+    return _Members(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
 
 
 class MilpArraysModel(LinearModel):
     """The array model of a space."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, terms: MilpTerms | None = None) -> None:
         begin = time.monotonic()
-        super().__init__(space, MilpTerms(space))
+        super().__init__(space, MilpTerms(space) if terms is None else terms)
         self._b = _Builder()
         self._y: dict[tuple[int, int], tuple[Ints, Ints, Ints]] = {}
-        # Variables by slot: first slot, number, position of the first, distance of the positions.
-        self._r: dict[tuple[int, int], tuple[int, int, int, int]] = {}
+        # Variables of all slots in which they exist: (first slot, positions).
+        self._r: dict[tuple[int, int], tuple[int, Ints]] = {}
+        self._h: dict[int, tuple[int, Ints]] = {}
         self._w: dict[int, int] = {}
-        self._h: dict[int, tuple[int, int, int, int]] = {}
-        self._u: dict[int, tuple[int, int, int, int]] = {}
         self._l: dict[tuple[int, int], Ints] = {}
         if self.searched:
+            self._m = _members(space)
+            self._first, self._last = np.array(
+                [(p.found.first, p.found.last) for p in space.patterns], dtype=np.int64
+            ).T
+            self._region = np.array([p.region for p in space.patterns], dtype=np.int64)
+            self._span_first, self._span_last = np.array(space.windows.spans, dtype=np.int64).T
             self._add_runs()
             self._add_places()
             self._add_counts()
@@ -159,31 +165,32 @@ class MilpArraysModel(LinearModel):
             self._add_nodes()
             self._add_order()
             self._add_last()
-        self._matrix, self._constant = self._b.finish(self.terms.constant())
+        self._matrix = self._b.finish()
         self.build_s = time.monotonic() - begin
 
-    def _span(self, *jobs: int) -> tuple[int, int]:
-        spans = [self.space.windows.spans[j] for j in jobs]
-        first = max(s[0] for s in spans)
-        return first, max(first, min(s[1] for s in spans))
+    # Runs -------------------------------------------------------------------------------------------------
 
     def _add_runs(self) -> None:
         """(run), (assign)."""
-        b, terms = self._b, self.terms
+        b, terms, costs = self._b, self.terms, self.space.costs
+        begins, ends = [], []
         for j, k in terms.types:
             starts = self.space.windows.starts[j, k]
             number = starts.greatest - starts.least + 1
             s = np.repeat(starts.start, number)
             d = np.repeat(starts.least, number) + _ramp(number)
-            costs = self.space.costs
             cost = terms.scale * (float(costs.time[j]) * d + costs.total * (s + d))
             y = b.add(len(s), _names("y", j, k, s, d), cost=cost)
             self._y[j, k] = (s, d, y)
+            begins.append(s)
+            ends.append(s + d)
+        # The variables y are the first, so these are indexed by their positions.
+        self._begin, self._end = np.concatenate(begins), np.concatenate(ends)
         for j, k in terms.types:
             s, d, y = self._y[j, k]
             first, last = int(s.min()), int((s + d).max())
             r = b.add(last - first, _names("r", j, k, np.arange(first, last)), integer=False)
-            self._r[j, k] = (first, len(r), int(r[0]), 1)
+            self._r[j, k] = (first, r)
             row = b.add_rows(last - first, _names("run", j, k, np.arange(first, last)), 0.0, 0.0)
             b.put(row, r, 1.0)
             b.put(row[np.repeat(s - first, d) + _ramp(d)], np.repeat(y, d), -1.0)
@@ -192,27 +199,21 @@ class MilpArraysModel(LinearModel):
             for k in self.space.windows.types[j]:
                 b.put(row, self._y[j, k][2], 1.0)
 
-    def _put(self, rows: Line, first: int, at: tuple[int, int, int, int], factor: float) -> None:
-        """Add factor * x[t] to the rows of slots ``first`` on; ``at``: first slot, number, position, step."""
-        row, apart, number = rows
-        start, length, column, step = at
-        low, high = max(first, start), min(first + number, start + length)
-        if low < high and factor != 0.0:
-            line = (row + (low - first) * apart, apart, high - low)
-            self._b.put_line(line, column + (low - start) * step, step, factor)
+    def _put_slots(self, rows: Ints, first: int, at: tuple[int, Ints], factor: float) -> None:
+        """Add factor * x[t] to the rows of slots ``first`` on; ``at``: first slot and positions of x."""
+        start, x = at
+        low, high = max(first, start), min(first + len(rows), start + len(x))
+        if low < high:
+            self._b.put(rows[low - first : high - first], x[low - start : high - start], factor)
 
-    def _put_run(self, rows: Line, j: int, k: int, first: int, factor: float) -> None:
-        """Add factor * r[j,k,t] to the rows of slots ``first`` on, where r exists."""
-        self._put(rows, first, self._r[j, k], factor)
+    def _here(self, part: Part) -> tuple[int, Ints]:
+        """Return first slot and positions of here[p,t]."""
+        return self._h.get(part.number) or self._r[part.job, self.space.regions[part.region].node_type]
 
-    def _put_here(self, rows: Line, part: Part, first: int, factor: float) -> None:
-        """Add factor * here[p,t] to the rows of slots ``first`` on."""
-        k = self.space.regions[part.region].node_type
-        self._put(rows, first, self._h.get(part.number) or self._r[part.job, k], factor)
+    def _span(self, j: int) -> tuple[int, int]:
+        return self.space.windows.spans[j]
 
-    def _put_count(self, rows: Line, pattern: Pattern, first: int, factor: float) -> None:
-        """Add factor * u[P,t] to the rows of slots ``first`` on."""
-        self._put(rows, first, self._u[pattern.number], factor)
+    # Places -----------------------------------------------------------------------------------------------
 
     def _add_places(self) -> None:
         """(place), (hold), (here), (node)."""
@@ -241,7 +242,7 @@ class MilpArraysModel(LinearModel):
             n * len(slots), _names("h", np.tile(numbers, len(slots)), np.repeat(slots, n)), integer=False
         ).reshape(len(slots), n)
         for at, number in enumerate(numbers.tolist()):
-            self._h[number] = (first, len(slots), int(h[0, at]), n)
+            self._h[number] = (first, h[:, at])
 
         def names() -> Iterator[str]:
             for t in slots.tolist():
@@ -249,81 +250,115 @@ class MilpArraysModel(LinearModel):
                     yield f"hold_{number}_{t}"
                 yield f"here_{i}_{t}"
 
-        rows = b.add_rows((n + 1) * len(slots), names, -np.inf, 0.0).reshape(len(slots), n + 1)
-        # Rows (here) are equations.
-        b.low[-1] = np.tile(np.append(np.full(n, -np.inf), 0.0), len(slots))
+        low = np.tile(np.append(np.full(n, -np.inf), 0.0), len(slots))  # rows (here) are equations
+        rows = b.add_rows((n + 1) * len(slots), names, low, 0.0).reshape(len(slots), n + 1)
         b.put(rows[:, :n], h, 1.0)
-        b.put(rows[:, :n], np.broadcast_to(w, h.shape), -1.0)
-        b.put(np.broadcast_to(rows[:, n:], h.shape), h, 1.0)
-        line = (int(rows[0, n]), n + 1, len(slots))
-        self._put_run(line, j, k, first, -float(group.number))
+        b.put(rows[:, :n], w, -1.0)
+        b.put(rows[:, n:], h, 1.0)
+        self._put_slots(rows[:, n], first, self._r[j, k], -float(group.number))
+
+    # Company ----------------------------------------------------------------------------------------------
 
     def _add_counts(self) -> None:
         """(cells)."""
-        b, space = self._b, self.space
-        for p in space.patterns:
-            slots = np.arange(p.found.first, p.found.last)
-            names = _names("u", p.number, slots)
-            u = b.add(len(slots), names, cost=self.terms.pattern_cost(p), upper=float(p.most))
-            self._u[p.number] = (p.found.first, len(slots), int(u[0]), 1)
-        for (r, j), patterns in space.patterns_with.items():
+        b, space, m = self._b, self.space, self._m
+        cost = np.array([self.terms.pattern_cost(p) for p in space.patterns])
+        most = np.array([p.most for p in space.patterns], dtype=np.float64)
+        pattern, slot = _slots(self._first, self._last)
+        u = b.add(len(slot), _names("u", pattern, slot), cost=cost[pattern], upper=most[pattern])
+        # Position of u[P, 0], had it that slot.
+        self._u0 = u[0] + np.cumsum(self._last - self._first) - self._last
+        # Members in each slot: (member, slot, variable).
+        at, slot = _slots(self._first[m.pattern], self._last[m.pattern])
+        self._at_slot = (at, slot, self._u0[m.pattern[at]] + slot)
+        base = np.zeros((len(space.regions), len(space.jobs)), dtype=np.int64)
+        for r, j in space.patterns_with:
             first, last = self._span(j)
-            row = b.add_rows(last - first, _names("cells", r, j, np.arange(first, last)), 0.0, 0.0)
-            line = (int(row[0]), 1, last - first)
-            for p in patterns:
-                self._put_count(line, p, first, 1.0)
+            rows = b.add_rows(last - first, _names("cells", r, j, np.arange(first, last)), 0.0, 0.0)
+            base[r, j] = rows[0] - first
             for part in space.parts_in[j, r]:
-                self._put_here(line, part, first, -float(part.cells))
+                self._put_slots(rows, first, self._here(part), -float(part.cells))
+        b.put(base[m.region[at], m.job[at]] + slot, self._at_slot[2], 1.0)
 
     def _add_common(self) -> None:
-        """(upper), (lower)."""
+        """(common), (joins), (leaves)."""
         b, space = self._b, self.space
-        for i, (r, jobs) in enumerate(space.together):
-            most = float(space.most_common(r, jobs))
-            k = space.regions[r].node_type
-            q = b.add(1, _names("q", i), upper=most)
-            first, last = self._span(*jobs)
-            both = b.add_rows(2 * (last - first), _pair_names(i, first, last), -np.inf, 0.0)
-            b.low[-1] = np.tile([-np.inf, -most * len(jobs)], last - first)
-            b.high[-1] = np.tile([0.0, np.inf], last - first)
-            at = int(both[0])
-            upper, lower = (at, 2, last - first), (at + 1, 2, last - first)
-            for line in (upper, lower):
-                for p in space.supersets(r, jobs):
-                    self._put_count(line, p, first, 1.0)
-                b.put_line(line, int(q[0]), 0, -1.0)
-            for j in jobs:
-                self._put_run(lower, j, k, first, -most)
+        if not space.together:
+            return
+        number = np.array([len(jobs) for _, jobs in space.together])
+        which = np.repeat(np.arange(len(number)), number)
+        jobs = np.array([j for _, jobs in space.together for j in jobs], dtype=np.int64)
+        heads = np.cumsum(number) - number
+        first = np.maximum.reduceat(self._span_first[jobs], heads)
+        last = np.minimum.reduceat(self._span_last[jobs], heads)
+        most = np.array([space.most_common(*one) for one in space.together], dtype=np.float64)
+        together, slot = _slots(first, last)
+        q = b.add(len(slot), _names("q", together, slot), upper=most[together], integer=False)
+        common = b.add_rows(len(slot), _names("common", together, slot), 0.0, 0.0)
+        b.put(common, q, -1.0)
+        offset = np.cumsum(last - first) - last
+        supersets = [[p.number for p in space.supersets(*one)] for one in space.together]
+        owner = np.repeat(np.arange(len(number)), [len(found) for found in supersets])
+        above = np.array([p for found in supersets for p in found], dtype=np.int64)
+        pair, slot = _slots(self._first[above], self._last[above])
+        b.put(common[0] + offset[owner[pair]] + slot, self._u0[above[pair]] + slot, 1.0)
+        # Rows between neighbouring slots, and the runs of each job of Q that begin or end between them.
+        between, slot = _slots(first + 1, np.maximum(last, first + 1))
+        offset_q = q[0] + offset
+        offset = np.cumsum(np.maximum(last - first - 1, 0)) - np.maximum(last, first + 1)
+        types = np.array([space.regions[r].node_type for r, _ in space.together], dtype=np.int64)
+        runs = [self._y[j, k][2] for j, k in zip(jobs.tolist(), types[which].tolist(), strict=True)]
+        owner = np.repeat(which, [len(y) for y in runs])
+        run = np.concatenate(runs)
+        for name, sign, when in (("joins", 1.0, self._begin[run]), ("leaves", -1.0, self._end[run])):
+            rows = b.add_rows(len(slot), _names(name, between, slot), -np.inf, 0.0)
+            b.put(rows, offset_q[between] + slot, sign)
+            b.put(rows, offset_q[between] + slot - 1, -sign)
+            kept = (when > first[owner]) & (when < last[owner])
+            if kept.any():
+                where = owner[kept]
+                b.put(rows[0] + offset[where] + when[kept], run[kept], -most[where])
 
-    def _put_pace(
-        self, rows: Line, j: int, first: int, units: Callable[[int, int, float], float], factor: float
-    ) -> None:
-        """Add factor * pace[j,t] to the rows of slots ``first`` on."""
-        space = self.space
-        for k in space.windows.types[j]:
+    # Progress ---------------------------------------------------------------------------------------------
+
+    def _by_level(self, of: Callable[[int, int, float], float], kind: Pace) -> Floats:
+        """Return (N,) ``of(job, type, slowdown)`` for the members whose pace is of a kind, 0 for others."""
+        space, m = self.space, self._m
+        most = max(len(levels) for levels in space.levels.values())
+        table = np.zeros((len(space.jobs), len(space.instance.cluster.node_types), most))
+        for j, k in self.terms.types:
+            if self.terms.paces[j, k] is kind:
+                table[j, k, : len(space.levels[j, k])] = [of(j, k, s) for s in space.levels[j, k]]
+        return table[m.job, m.node_type, m.level]
+
+    def _put_pace(self, row_of: Ints, units: Callable[[int, int, float], float], factor: float) -> None:
+        """Add factor * pace[j,t] to the row of each job and slot; ``row_of``: (J, T), -1 for none."""
+        b, space, m = self._b, self.space, self._m
+        at, slot, u = self._at_slot
+        value = self._by_level(units, Pace.COUNTED)[at]
+        row = row_of[m.job[at], slot]
+        kept = (value != 0.0) & (row >= 0)
+        b.put(row[kept], u[kept], factor * value[kept])
+        for j, k in self.terms.types:
             levels = space.levels[j, k]
             if self.terms.paces[j, k] is Pace.FIXED:
-                self._put_run(rows, j, k, first, factor * units(j, k, levels[0]))
-            elif self.terms.paces[j, k] is Pace.COUNTED:
-                value = {sigma: factor * units(j, k, sigma) for sigma in levels}
-                for p in space.patterns_of(j, k):
-                    self._put_count(rows, p, first, value[p.found.sigma_of(j)])
-            else:
-                at, l = space.windows.spans[j][0], self._l[j, k]
-                for i, sigma in enumerate(levels):
-                    picks = (at, len(l), int(l[0, i]), len(levels))
-                    self._put(rows, first, picks, factor * units(j, k, sigma))
+                first, x = self._r[j, k]
+                row = row_of[j, first : first + len(x)]
+                b.put(row[row >= 0], x[row >= 0], factor * units(j, k, levels[0]))
+            elif self.terms.paces[j, k] is Pace.CHOSEN:
+                row = row_of[j, slice(*self._span(j))]
+                value = np.array([units(j, k, sigma) for sigma in levels])
+                b.put(row[row >= 0, None], self._l[j, k][row >= 0], factor * value)
 
     def _add_paces(self, j: int, k: int) -> None:
         """(pace), (slow), (is)."""
-        b, space = self._b, self.space
-        levels = space.levels[j, k]
-        n = len(levels)
+        b, space, m = self._b, self.space, self._m
+        n = len(space.levels[j, k])
         held = float(space.cells_held(j, k))
         first, last = self._span(j)
         slots = np.arange(first, last)
-        l = b.add(n * len(slots), _names("l", j, k, np.repeat(slots, n), np.tile(np.arange(n), len(slots))))
-        l = l.reshape(len(slots), n)
+        names_l = _names("l", j, k, np.repeat(slots, n), np.tile(np.arange(n), len(slots)))
+        l = b.add(n * len(slots), names_l).reshape(len(slots), n)
         self._l[j, k] = l
 
         def names() -> Iterator[str]:
@@ -334,118 +369,178 @@ class MilpArraysModel(LinearModel):
                     if i:
                         yield f"slow_{j}_{k}_{t}_{i}"
 
-        rows = b.add_rows(2 * n * len(slots), names, -np.inf, 0.0).reshape(len(slots), 2 * n)
-        b.low[-1] = np.tile(np.append(0.0, np.full(2 * n - 1, -np.inf)), len(slots))
-        b.put(np.broadcast_to(rows[:, :1], l.shape), l, 1.0)
-
-        def line(column: int) -> Line:
-            return int(rows[0, column]), 2 * n, len(slots)
-
-        self._put_run(line(0), j, k, first, -1.0)
+        low = np.tile(np.append(0.0, np.full(2 * n - 1, -np.inf)), len(slots))
+        rows = b.add_rows(2 * n * len(slots), names, low, 0.0).reshape(len(slots), 2 * n)
+        b.put(rows[:, :1], l, 1.0)
+        self._put_slots(rows[:, 0], first, self._r[j, k], -1.0)
+        at, slot, u = self._at_slot
+        mine = np.flatnonzero((m.job[at] == j) & (m.node_type[at] == k))
+        level, slot, u = m.level[at[mine]], slot[mine], u[mine]
         for i in range(n):
-            at = 1 + 2 * (n - 1 - i)
-            b.put(rows[:, at], l[:, i], 1.0)
-            # The rows (slow) of this level and of all faster ones.
-            slow = [2 + 2 * (n - 1 - m) for m in range(1, i + 1)]
-            for column in slow:
-                b.put(rows[:, column], l[:, i], -held)
-            for p in space.patterns_of(j, k):
-                if p.found.sigma_of(j) == levels[i]:
-                    self._put_count(line(at), p, first, -1.0)
-                    for column in slow:
-                        self._put_count(line(column), p, first, 1.0)
+            # The row (is) of a level, and the rows (slow) of this level and of all faster ones.
+            here = 1 + 2 * (n - 1 - i)
+            slow = np.array([2 + 2 * (n - 1 - f) for f in range(1, i + 1)], dtype=np.int64)
+            b.put(rows[:, here], l[:, i], 1.0)
+            b.put(rows[:, slow], l[:, i : i + 1], -held)
+            same = level == i
+            b.put(rows[slot[same] - first, here], u[same], -1.0)
+            b.put(rows[slot[same] - first][:, slow], u[same][:, None], 1.0)
 
     def _add_work(self) -> None:
-        """(pace), (slow), (is), (done), (most), (slots), (early), (final)."""
+        """(pace), (slow), (is), (done), (most), (early), (final), (slots), (long), (lost), (spare)."""
         b, space, terms = self._b, self.space, self.terms
         for j, k in terms.types:
             if terms.paces[j, k] is Pace.CHOSEN:
                 self._add_paces(j, k)
+        # Rows of a job have the same row in every slot.
+        shape = (len(space.jobs), self.grid.slots)
+        done, most, early = (np.full(shape, -1) for _ in range(3))
+        final = np.full(shape, -1)
         for j in space.jobs:
-            first, last = self._span(j)
-            slots = last - first
-            done = b.add_rows(1, _names("done", j), 0.0, np.inf)
-            most = b.add_rows(1, _names("most", j), -np.inf, 0.0)
-            for k in space.windows.types[j]:
-                self._add_slow_slots(j, k)
+            rows = [
+                b.add_rows(1, _names("done", j), 0.0, np.inf),
+                b.add_rows(1, _names("most", j), -np.inf, 0.0),
+            ]
             fastest = terms.fastest(j)
             z = b.add(1, _names("z", j), upper=fastest, integer=False)
-            early = b.add_rows(1, _names("early", j), -np.inf, terms.need[j] - terms.smallest_step(j))
-            self._put_pace((int(done[0]), 0, slots), j, first, terms.up, 1.0)
-            self._put_pace((int(most[0]), 0, slots), j, first, terms.down, 1.0)
-            self._put_pace((int(early[0]), 0, slots), j, first, terms.down, 1.0)
-            b.put(early, z, -1.0)
-            ends: list[Ints] = []
-            for k in space.windows.types[j]:
-                s, d, y = self._y[j, k]
-                b.put(done, y, -terms.least_done(j)[d])
-                b.put(most, y, -terms.most_done(j)[d])
-                ends.append(s + d)
-            which = np.unique(np.concatenate(ends))
-            final = b.add_rows(len(which), _names("final", j, which), -np.inf, fastest)
-            b.put(final, z, 1.0)
-            # Row of each slot: that of the end after it; slots that end nothing have none.
-            by_slot = np.full(slots, -1)
-            by_slot[which - 1 - first] = final
-            kept = np.flatnonzero(by_slot >= 0)
-            for run in np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1):
-                line = (int(by_slot[run[0]]), 1, len(run))
-                self._put_pace(line, j, first + int(run[0]), terms.down, -1.0)
-            for k, end in zip(space.windows.types[j], ends, strict=True):
-                b.put(final[np.searchsorted(which, end)], self._y[j, k][2], fastest)
+            rows.append(b.add_rows(1, _names("early", j), -np.inf, terms.need[j] - terms.smallest_step(j)))
+            for table, row in zip((done, most, early), rows, strict=True):
+                table[j] = row
+            b.put(rows[2], z, -1.0)
+            y = np.concatenate([self._y[j, k][2] for k in space.windows.types[j]])
+            d = self._end[y] - self._begin[y]
+            b.put(rows[0], y, -terms.least_done(j)[d])
+            b.put(rows[1], y, -terms.most_done(j)[d])
+            which = np.unique(self._end[y])
+            last = b.add_rows(len(which), _names("final", j, which), -np.inf, fastest)
+            final[j, which - 1] = last
+            b.put(last, z, 1.0)
+            b.put(last[np.searchsorted(which, self._end[y])], y, fastest)
+        self._put_pace(done, terms.up, 1.0)
+        self._put_pace(most, terms.down, 1.0)
+        self._put_pace(early, terms.down, 1.0)
+        self._put_pace(final, terms.down, -1.0)
+        self._add_slow_slots()
+        self._add_losses()
 
-    def _add_slow_slots(self, j: int, k: int) -> None:
+    def _add_slow_slots(self) -> None:
         """(slots)."""
-        b, space, levels = self._b, self.space, self.space.levels[j, k]
-        n = len(levels)
-        if n == 1:
-            return
-        rows = b.add_rows(n - 1, _names("slots", j, k, np.arange(1, n)), -np.inf, 0.0)
-        _, d, y = self._y[j, k]
-        for i in range(1, n):
-            b.put(rows[i - 1], y, -self.terms.slow_slots(j, k, i)[d])
-            if self.terms.paces[j, k] is Pace.CHOSEN:
-                b.put(rows[i - 1], self._l[j, k][:, i:], 1.0)
-        if self.terms.paces[j, k] is Pace.COUNTED:
-            for p in space.patterns_of(j, k):
-                level = levels.index(p.found.sigma_of(j))
-                for i in range(1, level + 1):
-                    line = (int(rows[i - 1]), 0, p.found.last - p.found.first)
-                    self._put_count(line, p, p.found.first, 1.0)
+        b, terms, m = self._b, self.terms, self._m
+        # For each member: the first of its job's rows, and how many of them count its level.
+        first = np.zeros(len(m.job), dtype=np.int64)
+        number = np.zeros(len(m.job), dtype=np.int64)
+        for j, k in terms.types:
+            levels = [i for i, _ in terms.slow_levels(j, k)]
+            if not levels:
+                continue
+            rows = b.add_rows(len(levels), _names("slots", j, k, np.array(levels)), -np.inf, 0.0)
+            _, d, y = self._y[j, k]
+            for row, (level, most) in zip(rows.tolist(), terms.slow_levels(j, k), strict=True):
+                b.put(row, y, -most[d])
+                if terms.paces[j, k] is Pace.CHOSEN:
+                    b.put(row, self._l[j, k][:, level:], 1.0)
+            if terms.paces[j, k] is Pace.COUNTED:
+                mine = (m.job == j) & (m.node_type == k)
+                first[mine] = rows[0]
+                number[mine] = np.searchsorted(levels, m.level[mine], side="right")
+        at, _, u = self._at_slot
+        again = number[at]
+        b.put(np.repeat(first[at], again) + _ramp(again), np.repeat(u, again), 1.0)
+
+    def _add_losses(self) -> None:
+        """(long), (lost), (spare)."""
+        b, terms, m = self._b, self.terms, self._m
+        at, slot, u = self._at_slot
+        for j, k in terms.types:
+            losses = terms.losses(j, k)
+            if losses is None:
+                continue
+            s, d, y = self._y[j, k]
+            slots = np.arange(losses.first, losses.last)
+            longer = np.arange(losses.long_first, losses.long_last)
+            long = d > losses.shortest
+            # The order of variables is that in which the PuLP builder comes upon them.
+            beyond = b.add(len(longer), _names("b", j, k, longer), integer=False)
+            rows = b.add_rows(len(longer), _names("long", j, k, longer), 0.0, 0.0)
+            b.put(rows, beyond, 1.0)
+            covered = np.repeat(s[long], d[long]) + _ramp(d[long])
+            run = np.repeat(y[long], d[long])
+            kept = (covered >= losses.long_first) & (covered < losses.long_last)
+            b.put(rows[covered[kept] - losses.long_first] if len(rows) else rows, run[kept], -1.0)
+            x = b.add(len(slots), _names("x", j, k, slots), upper=losses.caps[0], integer=False)
+            # Rows of each slot: one for each cap where a longer run may be, else only that of the first.
+            is_long = (slots >= losses.long_first) & (slots < losses.long_last)
+            caps = np.array(losses.caps)
+            number = np.where(is_long, len(caps), 1)
+            cap = _ramp(number)
+            where = np.repeat(np.arange(len(slots)), number)
+            lost = b.add_rows(len(cap), _names("lost", j, k, slots[where], cap), -np.inf, 0.0)
+            heads = lost[0] + np.cumsum(number) - number
+            b.put(lost, x[where], -1.0)
+            if len(longer):
+                held = is_long[where]
+                b.put(lost[held], beyond[slots[where[held]] - losses.long_first], -caps[cap[held]])
+            loss = losses.fastest - np.array([terms.up(j, k, sigma) for sigma in self.space.levels[j, k]])
+            if terms.paces[j, k] is Pace.COUNTED:
+                mine = np.flatnonzero(
+                    (m.job[at] == j) & (m.node_type[at] == k) & (slot >= losses.first) & (slot < losses.last)
+                )
+                value, when, what = loss[m.level[at[mine]]], slot[mine] - losses.first, u[mine]
+            else:
+                first, last = self._span(j)
+                first, last = max(first, losses.first), min(last, losses.last)
+                l = self._l[j, k][first - self._span(j)[0] : last - self._span(j)[0]]
+                value = np.tile(loss, len(l))
+                when, what = np.repeat(np.arange(first, last) - losses.first, len(loss)), l.ravel()
+            kept = value > 0.0
+            value, when, what = value[kept], when[kept], what[kept]
+            again = number[when]
+            b.put(
+                np.repeat(heads[when], again) + _ramp(again),
+                np.repeat(what, again),
+                np.minimum(np.repeat(value, again), caps[_ramp(again)]),
+            )
+            spare = b.add_rows(1, _names("spare", j, k), -np.inf, 0.0)
+            b.put(spare, x, 1.0)
+            b.put(spare, y[~long], -losses.budget)
+
+    # Nodes ------------------------------------------------------------------------------------------------
 
     def _add_nodes(self) -> None:
         """(room), (active), (one), (cpu), (full), (fill)."""
         b, space = self._b, self.space
         for region in space.regions:
-            r, cells = region.number, float(region.cells)
-            patterns = space.patterns_in[r]
-            used = np.zeros(self.grid.slots, dtype=np.bool_)
-            for p in patterns:
-                used[p.found.first : p.found.last] = True
-            if region.pool:
-                slots = np.flatnonzero(used)
-                rows = np.full(self.grid.slots, -1)
-                rows[slots] = b.add_rows(len(slots), _names("room", r, slots), -np.inf, cells)
-                for p in patterns:
-                    line = (int(rows[p.found.first]), 1, p.found.last - p.found.first)
-                    self._put_count(line, p, p.found.first, 1.0)
+            r = region.number
+            patterns = np.flatnonzero(self._region == r)
+            at, slot = _slots(self._first[patterns], self._last[patterns])
+            used = np.unique(slot)
+            if not region.pool:
+                for t in used.tolist():
+                    self._add_node_slot(r, t)
                 continue
-            for t in np.flatnonzero(used).tolist():
-                self._add_node_slot(r, t)
+            rows = b.add_rows(len(used), _names("room", r, used), -np.inf, float(region.cells))
+            b.put(rows[np.searchsorted(used, slot)], self._u0[patterns[at]] + slot, 1.0)
+
+    def _put_u(self, row: Ints, patterns: Ints, t: int) -> None:
+        self._b.put(row, self._u0[patterns] + t, 1.0)
 
     def _add_node_slot(self, r: int, t: int) -> None:
         b, space, terms = self._b, self.space, self.terms
         region = space.regions[r]
         cells = float(region.cells)
+
+        def here(parts: list[Part]) -> Ints:
+            """Return the positions of here[p,t], where the job may run on the node's type in the slot."""
+            found = [self._here(part) for part in parts]
+            return np.array([x[t - s] for s, x in found if s <= t < s + len(x)], dtype=np.int64)
+
         a = b.add(1, _names("a", r, t), cost=terms.active_cost(region), integer=False)
         room = b.add_rows(1, _names("room", r, t), -np.inf, 0.0)
-        for p in space.possible(r, t):
-            self._put_count((int(room[0]), 0, 1), p, t, 1.0)
+        self._put_u(room, np.flatnonzero((self._region == r) & (self._first <= t) & (t < self._last)), t)
         b.put(room, a, -cells)
-        guests = terms.guests(region, t)
-        for part in guests:
+        for part in terms.guests(region, t):
             active = b.add_rows(1, _names("active", part.number, t), -np.inf, 0.0)
-            self._put_here((int(active[0]), 0, 1), part, t, 1.0)
+            b.put(active, here([part]), 1.0)
             b.put(active, a, -1.0)
         groups = space.cpu_groups(region, t)
         if groups:
@@ -454,18 +549,17 @@ class MilpArraysModel(LinearModel):
             cost = terms.scale * space.costs.energy * np.array(list(powers.values()))
             c = b.add(len(keys), _names("c", r, t, np.arange(len(keys))), cost=cost)
             b.put(b.add_rows(1, _names("one", r, t), 1.0, 1.0), c, 1.0)
-            for at, (_, parts) in enumerate(groups):
-                row = b.add_rows(1, _names("cpu", r, t, at), 0.0, 0.0)
-                b.put(row, c, keys[:, at])
-                for part in parts:
-                    self._put_here((int(row[0]), 0, 1), part, t, -1.0)
+            for i, (_, parts) in enumerate(groups):
+                row = b.add_rows(1, _names("cpu", r, t, i), 0.0, 0.0)
+                b.put(row, c, keys[:, i])
+                b.put(row, here(parts), -1.0)
         for i, full in enumerate(terms.fulls(region, t)):
             f = b.add(1, _names("f", r, t, i), cost=full.cost)
             least = b.add_rows(1, _names("full", r, t, i), 0.0, np.inf)
             most = b.add_rows(1, _names("fill", r, t, i), -np.inf, cells - 1.0)
-            for p in full.patterns:
-                self._put_count((int(least[0]), 0, 1), p, t, 1.0)
-                self._put_count((int(most[0]), 0, 1), p, t, 1.0)
+            numbers = np.array([p.number for p in full.patterns])
+            self._put_u(least, numbers, t)
+            self._put_u(most, numbers, t)
             b.put(least, f, -cells)
             b.put(most, f, -1.0)
 
@@ -493,8 +587,9 @@ class MilpArraysModel(LinearModel):
                 b.put(row, y, (s + d).astype(np.float64))
             b.put(row, last, -1.0)
 
-    @cached_property
-    def _all_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    # What solvers need ------------------------------------------------------------------------------------
+
+    def _make_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         b = self._b
         return (
             tuple(name for block in b.names for name in block()),
@@ -504,13 +599,11 @@ class MilpArraysModel(LinearModel):
     def rows(self) -> Rows:
         """Return the model as arrays, in the order in which variables and rows were added."""
         b, matrix = self._b, self._matrix
-        names, row_names = self._all_names
         empty = [np.zeros(0)]
         return Rows(
-            names=names,
-            row_names=row_names,
+            make_names=self._make_names,
             cost=np.concatenate(b.cost or empty),
-            constant=self._constant,
+            constant=self.terms.constant(),
             upper=np.concatenate(b.upper or empty),
             integer=np.concatenate(b.integer or [np.zeros(0, dtype=np.bool_)]),
             start=matrix.indptr.astype(np.int32),
@@ -520,20 +613,6 @@ class MilpArraysModel(LinearModel):
             high=np.concatenate(b.high or empty),
         )
 
-    def write(self, path: Path | str) -> None:
-        """Write the model for other programmes through HiGHS: ``.mps`` or ``.lp`` by the name of the file."""
-        from .highs import load
-
-        target = Path(path)
-        if target.suffix not in (".mps", ".lp"):
-            self.refuse_suffix(target)
-        solver = load(self.arrays)
-        for i, name in enumerate(self.arrays.names):
-            solver.passColName(i, name)
-        for i, name in enumerate(self.arrays.row_names):
-            solver.passRowName(i, name)
-        solver.writeModel(str(target))
-
 
 def _ramp(number: Ints) -> Ints:
     """Return 0 .. n-1 for each n, one after the other."""
@@ -542,23 +621,21 @@ def _ramp(number: Ints) -> Ints:
     return out
 
 
+def _slots(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Return all slots of ranges [first, last), one range after the other: (number of the range, slot)."""
+    number = last - first
+    which = np.repeat(np.arange(len(number)), number)
+    return which, first[which] + _ramp(number)
+
+
 def _names(*parts: str | int | Ints) -> Names:
     """Return what makes the names ``a_1_2``, one for each element of the arrays among the parts."""
 
     def make() -> Iterator[str]:
         arrays = [np.atleast_1d(np.asarray(p)) for p in parts]
-        size = max(len(a) for a in arrays)
+        size = max((len(p) for p in parts if isinstance(p, np.ndarray)), default=1)
         columns = [np.broadcast_to(a, (size,)).tolist() for a in arrays]
         for row in zip(*columns, strict=True):
             yield "_".join(map(str, row))
-
-    return make
-
-
-def _pair_names(i: int, first: int, last: int) -> Names:
-    def make() -> Iterator[str]:
-        for t in range(first, last):
-            yield f"upper_{i}_{t}"
-            yield f"lower_{i}_{t}"
 
     return make

@@ -27,6 +27,8 @@ WORK_BITS = 20
 
 _ROW_BITS = 10
 _OBJECTIVE_BITS = 7
+_NEAR_LOSSES = 0.9
+"""A loss above this share of the next larger one gets no row of its own: it would cut off next to nothing."""
 
 
 class Pace(Enum):
@@ -73,6 +75,38 @@ class Full:
     cost: float
 
 
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What a job loses to company on a node type, for the rows on its shortest runs.
+
+    Work is in units of the job's rows.
+
+    Attributes
+    ----------
+    shortest
+        The least duration on the type [slots].
+    fastest
+        Most work in a slot.
+    caps
+        Caps on the loss of a slot, descending; the first is the largest loss there is.
+    budget
+        Most that a run of the shortest duration can lose in all.
+    first, last
+        Slots [first, last) in which such a run may be.
+    long_first, long_last
+        Those of them in which a longer one may be; empty if there is none.
+    """
+
+    shortest: int
+    fastest: float
+    caps: tuple[float, ...]
+    budget: float
+    first: int
+    last: int
+    long_first: int
+    long_last: int
+
+
 class MilpTerms:
     """Index sets and coefficients of the MILP of a space.
 
@@ -117,6 +151,7 @@ class MilpTerms:
                 self.paces[j, k] = Pace.COUNTED
             else:
                 self.paces[j, k] = Pace.CHOSEN
+        self._losses: dict[tuple[int, int], Losses | None] = {}
         self._work: list[tuple[Work, dict[float, int], float]] = []
         self._done: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
         cache: dict[tuple[float, tuple[float, ...], int], Work] = {}
@@ -178,6 +213,53 @@ class MilpTerms:
             return d.astype(np.float64)
         room = (d * fast - work.need) // (fast - mild)
         return np.clip(room, 0, d).astype(np.float64)
+
+    def slow_levels(self, job: int, node_type: int) -> list[tuple[int, NDArray[np.float64]]]:
+        """Return the levels whose :meth:`slow_slots` say something, with them.
+
+        A level at which every run may be slow throughout says nothing, nor does one with the same numbers as
+        the level before, which counts more slots.
+        """
+        least, greatest = self._durations(job, node_type)
+        d = np.arange(least, greatest + 1)
+        out: list[tuple[int, NDArray[np.float64]]] = []
+        for level in range(1, len(self.space.levels[job, node_type])):
+            most = self.slow_slots(job, node_type, level)
+            if (most[d] < d).any() and not (out and np.array_equal(out[-1][1][d], most[d])):
+                out.append((level, most))
+        return out
+
+    def losses(self, job: int, node_type: int) -> Losses | None:
+        """Return what the rows on shortest runs need; ``None`` where they would say nothing."""
+        if (job, node_type) not in self._losses:
+            self._losses[job, node_type] = self._find_losses(job, node_type)
+        return self._losses[job, node_type]
+
+    def _find_losses(self, job: int, node_type: int) -> Losses | None:
+        least, greatest = self._durations(job, node_type)
+        levels = self.space.levels[job, node_type]
+        done = [self.up(job, node_type, sigma) for sigma in levels]
+        fastest = max(done)
+        caps: list[float] = []
+        for loss in sorted({fastest - one for one in done}, reverse=True):
+            if loss > 0.0 and (not caps or loss <= _NEAR_LOSSES * caps[-1]):
+                caps.append(loss)
+        budget = fastest * least - float(self.least_done(job)[least])
+        if least == greatest or not caps or budget >= caps[0] * least:
+            return None
+        starts = self.space.windows.starts[job, node_type]
+        short = starts.start[starts.least == least]
+        long = starts.start[starts.greatest > least]
+        ends = long + starts.greatest[starts.greatest > least]
+        first, last = int(short.min()), int(short.max()) + least
+        long_first, long_last = max(first, int(long.min())), min(last, int(ends.max()))
+        return Losses(
+            least, fastest, tuple(caps), budget, first, last, long_first, max(long_first, long_last)
+        )
+
+    def _durations(self, job: int, node_type: int) -> tuple[int, int]:
+        starts = self.space.windows.starts[job, node_type]
+        return int(starts.least.min()), int(starts.greatest.max())
 
     def pattern_cost(self, pattern: Pattern) -> float:
         """Return the cost of one cell that hosts a pattern for a slot."""
