@@ -122,6 +122,8 @@ class _Explainer:
         self.fatal = [c for j in range(len(instance.jobs)) if (c := alone_reason(instance, j)) is not None]
         self.able = instance.without([c.jobs[0] for c in self.fatal])
         step_s = None if grid_s in (None, "auto") else float(grid_s)
+        # The grid is that of the instance as it was given, with the jobs that fit nowhere.
+        self.origin_s = instance.arrays().origin_s
         self.slot_s = make_grid(self.able, step_s).slot_s
         if any(t.wake_s > 0.0 for t in instance.cluster.node_types):
             self.notes.append(
@@ -141,7 +143,7 @@ class _Explainer:
         gone = [c.jobs[0] for c in late]
         rounded = [c for c in self._late_jobs(on_grid=True) if c.jobs[0] not in gone]
         gone += [c.jobs[0] for c in rounded]
-        snapped = _snapped(self.able, self.slot_s)
+        snapped = _snapped(self.able, self.slot_s, self.origin_s)
         judge = Judge(self.slot_s, continuous=False, clock=self.clock, threads=self._threads, seed=self._seed)
         groups, complete, plan = self._conflicts(judge, snapped.without(gone))
         groups = [self._scoped(c) for c in groups]
@@ -237,8 +239,10 @@ class _Explainer:
     # Jobs by themselves ---------------------------------------------------------------------------------
 
     def _late_jobs(self, *, on_grid: bool) -> list[Conflict]:
-        grid = make_grid(self.able, self.slot_s) if on_grid else None
-        found = (late_reason(self.able, j, self.facts, grid) for j in range(len(self.able.jobs)))
+        slot_s = self.slot_s if on_grid else None
+        found = (
+            late_reason(self.able, j, self.facts, slot_s, self.origin_s) for j in range(len(self.able.jobs))
+        )
         return [c for c in found if c is not None]
 
     def _policies(self) -> Explanation | None:
@@ -284,7 +288,7 @@ class _Explainer:
                     return out, False, None
                 plan = ruling.plan if not aside else None
                 if plan is not None:
-                    plan = _moved(plan, self.able.arrays().origin_s)
+                    plan = _moved(plan, self.origin_s)
                 return out, True, plan
             self.tell(f"making a conflict of {len(some)} jobs smaller")
             some, minimal = sets.shrunk(some)
@@ -400,7 +404,7 @@ class _Explainer:
     def _hours_later(self, name: str, at_s: float) -> float:
         """Return by how much a job's deadline has to give [h] to lie at a time on the judges' axis."""
         own = next(j for j in self.instance.jobs if j.name == name)
-        return (at_s + self.able.arrays().origin_s - own.deadline_s) / 3600.0
+        return (at_s + self.origin_s - own.deadline_s) / 3600.0
 
     def _delay_way(self, name: str, delay: Delay) -> Way:
         later_h = self._hours_later(name, delay.deadline_s[name])
@@ -641,20 +645,17 @@ def _hitting_set(names: Sequence[str], groups: Iterable[frozenset[str]]) -> froz
     return frozenset(name for name, literal in pick.items() if solver.boolean_value(literal))
 
 
-def _snapped(instance: Instance, slot_s: float) -> Instance:
-    """Return the same problem on the grid with times counted from its first slot, on slot boundaries.
+def _snapped(instance: Instance, slot_s: float, origin_s: float) -> Instance:
+    """Return the same problem on the grid, with times counted from the grid's origin, on slot boundaries.
 
     So instances with fewer jobs have their slots in the same places.
     """
-    if not instance.jobs:
-        return instance
-    view = instance.arrays()
     jobs = []
-    for i, job in enumerate(instance.jobs):
+    for job in instance.jobs:
         deadline_s = math.inf
         if math.isfinite(job.deadline_s):
-            deadline_s = deadline_slot(float(view.deadline_s[i]), slot_s) * slot_s
-        first = release_slot(float(view.release_s[i]), slot_s)
+            deadline_s = deadline_slot(job.deadline_s - origin_s, slot_s) * slot_s
+        first = release_slot(job.release_s - origin_s, slot_s)
         jobs.append(dataclasses.replace(job, release_s=first * slot_s, deadline_s=deadline_s))
     return dataclasses.replace(instance, jobs=tuple(jobs))
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eaco_opt.arrays import time_tolerance_s
 from eaco_opt.sets import LIMIT_TOLERANCE
-from formulations.grid import slots_of_run
+from formulations.grid import release_slot, slots_of_run
 from formulations.patterns import allowed_types, class_graph, is_admissible
 
 from .explain_words import Cause, Conflict, Scope, Way, hours, number
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from eaco_opt.instance import Instance
     from eaco_opt.sets import SetTable
-    from formulations.grid import Grid
 
 MOST_SETS = 50_000
 """Multisets of job classes that are looked at on a node type; with more, nothing is taken for granted."""
@@ -113,100 +113,124 @@ class SharingFacts:
         return (one, other) in self._mates or not self.complete
 
 
+@dataclass(frozen=True, slots=True)
+class _Obstacle:
+    """What keeps a job off a node type, and the change that takes it away."""
+
+    cause: Cause
+    amount: float | None
+    unit: str
+    text: str
+    way: Way
+
+
 def alone_reason(instance: Instance, j: int) -> Conflict | None:
-    """Return why no node can host the job at all, whatever its deadline; ``None`` if one can."""
+    """Return why no node can host the job at all, whatever its deadline; ``None`` if one can.
+
+    Changes are named as ways out only where nothing else keeps the job from ending in time on that type.
+    """
     view = instance.arrays()
     job = instance.jobs[j]
-    limits = instance.limits
     count = np.bincount(view.node_type, minlength=len(instance.cluster.node_types))
+    by_type = {k: _obstacles(instance, j, k, int(n)) for k, n in enumerate(count.tolist()) if n}
+    if not all(by_type.values()):
+        return None
+    order = list(Cause)
+    # The type that is nearest to hosting it: fewest obstacles, then the kind that is easiest to move.
+    nearest = min(by_type.values(), key=lambda o: (len(o), -order.index(o[0].cause), o[0].amount or 0.0))[0]
+    ways: list[Way] = []
+    for k, found in by_type.items():
+        end_s = float(view.release_s[j]) + job.epochs * float(view.tau_s[j, k])
+        in_time = end_s <= float(view.deadline_s[j]) + time_tolerance_s(end_s)
+        if len(found) == 1 and (in_time or found[0].cause is Cause.EPOCH_TIME) and found[0].way not in ways:
+            ways.append(found[0].way)
+    told: dict[str, list[str]] = {}
+    for k, found in by_type.items():
+        text = " and ".join(o.text for o in found)
+        told.setdefault(text, []).append(instance.cluster.node_types[k].name)
+    reasons = "; ".join(f"on {', '.join(map(repr, names))}: {text}" for text, names in told.items())
+    return Conflict(
+        jobs=(job.name,),
+        cause=nearest.cause,
+        amount=nearest.amount,
+        unit=nearest.unit,
+        text=f"job {job.name!r} fits on no node: {reasons}",
+        scope=Scope.ANY_SLOT,
+        minimal=True,
+        smallest=True,
+        ways=tuple(ways),
+    )
+
+
+def _obstacles(instance: Instance, j: int, k: int, nodes: int) -> list[_Obstacle]:
+    """Return all that keeps a job off a node type, of which there are some nodes."""
+    view = instance.arrays()
+    job = instance.jobs[j]
+    node_type = instance.cluster.node_types[k]
+    limits = instance.limits
     sets = view.sets
     alone = sets.intern((int(view.job_class[j]),))
-    memory_gib = float(sets.memory_need_gib[alone])
-    ways: list[tuple[int, Cause, float, Way]] = []
-    told: list[str] = []
-    for k, node_type in enumerate(instance.cluster.node_types):
-        nodes = int(count[k])
-        if not nodes:
-            continue
-        needed = math.ceil(job.gpus / node_type.gpus)
-        room_gib = limits.mem_threshold * node_type.gpu_memory_gib
-        if math.isinf(view.tau_s[j, k]):
-            text = f"no epoch time for {job.gpus} GPU(s) of type {node_type.gpu_type!r}"
-            way = Way(
-                change="epoch-time", job=job.name, node_type=node_type.name, amount=None, unit="",
-                proved=True, text=f"give profile {job.profile!r} an epoch time there",
-            )  # fmt: skip
-            ways.append((2, Cause.EPOCH_TIME, 0.0, way))
-        elif needed > nodes:
-            text = f"{job.gpus} GPUs asked for, {nodes * node_type.gpus} there"
-            way = Way(
-                change="nodes", job=None, node_type=node_type.name, amount=float(needed - nodes),
-                unit="nodes", proved=True, text=f"{needed - nodes} more node(s) of type {node_type.name!r}",
-            )  # fmt: skip
-            ways.append((1, Cause.GPUS, float(job.gpus - nodes * node_type.gpus), way))
-        elif memory_gib / node_type.gpu_memory_gib > limits.mem_threshold + LIMIT_TOLERANCE:
-            excess = memory_gib - room_gib
-            text = (
-                f"{number(memory_gib)} GiB needed on each GPU, mem_threshold {limits.mem_threshold:g} leaves "
-                f"{number(room_gib)} of {number(node_type.gpu_memory_gib)} GiB: {number(excess)} GiB too much"
-            )
-            share = memory_gib / node_type.gpu_memory_gib
-            if share <= 1.0:
-                way = Way(
-                    change="mem_threshold", job=None, node_type=node_type.name,
-                    amount=share - limits.mem_threshold, unit="fraction", proved=True,
-                    text=f"mem_threshold {number(share)} on node type {node_type.name!r}",
-                )  # fmt: skip
-            else:
-                way = Way(
-                    change="gpu-memory", job=None, node_type=node_type.name,
-                    amount=memory_gib / limits.mem_threshold - node_type.gpu_memory_gib, unit="GiB",
-                    proved=True,
-                    text=f"GPUs of {number(memory_gib / limits.mem_threshold)} GiB on {node_type.name!r}",
-                )  # fmt: skip
-            ways.append((0, Cause.MEMORY, excess, way))
-        else:
-            told = []
-            break
-        told.append(f"node type {node_type.name!r}: {text}")
-    if told:
-        _, cause, amount, _ = min(ways, key=lambda w: (w[0], w[2]))
-        unit = {Cause.MEMORY: "GiB", Cause.GPUS: "GPUs"}.get(cause, "")
-        return Conflict(
-            jobs=(job.name,),
-            cause=cause,
-            amount=amount if unit else None,
+
+    def way(change: str, amount: float | None, unit: str, text: str, *, of_type: bool = True) -> Way:
+        return Way(
+            change=change,
+            job=job.name if change == "epoch-time" else None,
+            node_type=node_type.name if of_type else None,
+            amount=amount,
             unit=unit,
-            text=f"job {job.name!r} fits on no node. " + "; ".join(told),
-            scope=Scope.ANY_SLOT,
-            minimal=True,
-            smallest=True,
-            ways=tuple(w[3] for w in sorted(ways, key=lambda w: (w[0], w[2]))),
+            proved=amount is not None,
+            text=text,
         )
+
+    out: list[_Obstacle] = []
+    if math.isinf(view.tau_s[j, k]):
+        text = f"its profile {job.profile!r} has no epoch time for {job.gpus} GPU(s) of type "
+        text += repr(node_type.gpu_type)
+        out.append(
+            _Obstacle(Cause.EPOCH_TIME, None, "", text, way("epoch-time", None, "", "an epoch time there"))
+        )
+    missing = math.ceil(job.gpus / node_type.gpus) - nodes
+    if missing > 0:
+        text = f"it asks for {job.gpus} GPUs, {nodes * node_type.gpus} are there"
+        step = way("nodes", float(missing), "nodes", f"{missing} more node(s) of type {node_type.name!r}")
+        out.append(_Obstacle(Cause.GPUS, float(job.gpus - nodes * node_type.gpus), "GPUs", text, step))
+    need_gib = float(sets.memory_need_gib[alone])
+    share = need_gib / node_type.gpu_memory_gib
+    if share > limits.mem_threshold + LIMIT_TOLERANCE:
+        room_gib = limits.mem_threshold * node_type.gpu_memory_gib
+        text = (
+            f"it needs {number(need_gib)} GiB on each GPU, {number(need_gib - room_gib)} GiB more than the "
+        )
+        text += f"{number(room_gib)} of {number(node_type.gpu_memory_gib)} GiB that mem_threshold leaves"
+        if share <= 1.0:
+            rise = round(share - limits.mem_threshold, 12)
+            step = way(
+                "mem_threshold", rise, "fraction",
+                f"mem_threshold {number(share)} instead of {number(limits.mem_threshold)}", of_type=False,
+            )  # fmt: skip
+        else:
+            large_gib = need_gib / limits.mem_threshold
+            more_gib = large_gib - node_type.gpu_memory_gib
+            step = way(
+                "gpu-memory", more_gib, "GiB", f"GPUs of {number(large_gib)} GiB on {node_type.name!r}"
+            )
+        out.append(_Obstacle(Cause.MEMORY, round(need_gib - room_gib, 12), "GiB", text, step))
     if sets.threshold[alone]:
         load = float(sets.u_need[alone])
-        excess = load - limits.u_threshold
-        return Conflict(
-            jobs=(job.name,),
-            cause=Cause.UTILISATION,
-            amount=excess,
-            unit="fraction",
-            text=f"job {job.name!r} loads a GPU by itself with {number(load)}, {number(excess)} above "
-            f"u_threshold {limits.u_threshold:g}",
-            scope=Scope.ANY_SLOT,
-            minimal=True,
-            smallest=True,
-            ways=(
-                Way(
-                    change="u_threshold", job=None, node_type=None, amount=excess, unit="fraction",
-                    proved=True, text=f"u_threshold {number(load)}",
-                ),
-            ),
+        excess = round(load - limits.u_threshold, 12)
+        text = f"it loads a GPU by itself with {number(load)}, {number(excess)} above u_threshold "
+        text += number(limits.u_threshold)
+        step = way(
+            "u_threshold", excess, "fraction",
+            f"u_threshold {number(load)} instead of {number(limits.u_threshold)}", of_type=False,
         )  # fmt: skip
-    return None
+        out.append(_Obstacle(Cause.UTILISATION, excess, "fraction", text, step))
+    return out
 
 
-def late_reason(instance: Instance, j: int, facts: SharingFacts, grid: Grid | None) -> Conflict | None:
+def late_reason(
+    instance: Instance, j: int, facts: SharingFacts, slot_s: float | None, origin_s: float
+) -> Conflict | None:
     """Return by how much a job misses its deadline at its best speed from its release on; else ``None``.
 
     Parameters
@@ -217,8 +241,10 @@ def late_reason(instance: Instance, j: int, facts: SharingFacts, grid: Grid | No
         Number of a job that some node can host.
     facts
         Of the instance.
-    grid
-        Slots that starts and ends lie on, ``None`` for continuous time.
+    slot_s
+        Length of the slots that starts and ends lie on [s], ``None`` for continuous time.
+    origin_s
+        Where the first slot begins [s], absolute.
     """
     view = instance.arrays()
     job = instance.jobs[j]
@@ -228,18 +254,19 @@ def late_reason(instance: Instance, j: int, facts: SharingFacts, grid: Grid | No
         float(view.tau_s[j, k]) * facts.fastest(int(view.job_class[j]), k) for k in allowed_types(instance, j)
     ]
     best = min(epoch_s)
-    end_s = float(view.release_s[j]) + job.epochs * best
-    late_s = end_s - float(view.deadline_s[j])
+    due_s = job.deadline_s - origin_s
+    end_s = job.release_s - origin_s + job.epochs * best
+    late_s = end_s - due_s
     really = late_s > time_tolerance_s(end_s)
     speed = "alone" if facts.harmless else "in the fastest company there can be"
     text = f"job {job.name!r} needs {hours(job.epochs * best)} {speed}, from its release to its deadline are "
     text += f"{hours(job.deadline_s - job.release_s)}"
-    if grid is not None:
-        slots = int(grid.release[j]) + slots_of_run(job.epochs, best, grid.slot_s)
-        late_on_grid_s = slots * grid.slot_s - float(view.deadline_s[j])
-        if late_on_grid_s <= time_tolerance_s(slots * grid.slot_s):
+    if slot_s is not None:
+        slots = release_slot(job.release_s - origin_s, slot_s) + slots_of_run(job.epochs, best, slot_s)
+        late_on_grid_s = slots * slot_s - due_s
+        if late_on_grid_s <= time_tolerance_s(slots * slot_s):
             return None
-        text += f": on slots of {hours(grid.slot_s)} it ends {hours(late_on_grid_s)} late"
+        text += f": on slots of {hours(slot_s)} it ends {hours(late_on_grid_s)} late"
         if really:
             text += f" (in continuous time {hours(late_s)})"
         else:

@@ -45,7 +45,9 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One change that dissolves a conflict by itself; a plan was found and checked.
+    """One change that dissolves a conflict by itself.
+
+    For a job that fits nowhere it follows from the rules; for others a plan was found and checked.
 
     Attributes
     ----------
