@@ -9,7 +9,7 @@ C_ji(d) of it at the i-th or a larger slowdown.
 Variables::
 
     y[j,k,s,d]  1 if job j runs on type k in slots s to s+d-1                     binary
-    r[j,k,t]    1 if job j runs on type k in t                                    in [0, 1]
+    r[j,k,t]    1 if job j runs on type k in t; where k is a pool, the sum itself in [0, 1]
     w[p]        1 if part p is held (where there is a choice)                     binary
     h[p,t]      1 if part p is held and its job runs in t                         in [0, 1]
     u[P,t]      cells that host exactly the jobs of P in t                        integer
@@ -133,6 +133,7 @@ class MilpModel(LinearModel):
         self._begin: dict[tuple[int, int, int], list[Any]] = {}
         self._end: dict[tuple[int, int, int], list[Any]] = {}
         self._runs: dict[tuple[int, int], list[tuple[int, int, Any]]] = {}
+        self._running: dict[tuple[int, int, int], list[Any]] = {}
         if self.searched:
             self._add_runs()
             self._add_places()
@@ -177,21 +178,23 @@ class MilpModel(LinearModel):
                     self._begin.setdefault((j, k, s), []).append(y)
                     self._end.setdefault((j, k, s + d), []).append(y)
         for j, k in self.terms.types:
-            runs = self._runs[j, k]
-            covering: dict[int, list[tuple[Any, float]]] = {}
+            runs, running = self._runs[j, k], self._running
             for s, d, y in runs:
                 for t in range(s, s + d):
-                    covering.setdefault(t, []).append((y, -1.0))
+                    running.setdefault((j, k, t), []).append(y)
+            if self.space.is_pool(k):
+                continue
             for t in range(min(s for s, _, _ in runs), max(s + d for s, d, _ in runs)):
                 r = self._variable(f"r_{j}_{k}_{t}", 1, "Continuous")
-                self._row(f"run_{j}_{k}_{t}", [(r, 1.0), *covering.get(t, ())], pulp.LpConstraintEQ, 0)
+                ys = [(y, -1.0) for y in running.get((j, k, t), ())]
+                self._row(f"run_{j}_{k}_{t}", [(r, 1.0), *ys], pulp.LpConstraintEQ, 0)
+                running[j, k, t] = [r]
         for j in self.space.jobs:
             every = [(y, 1.0) for k in self.space.windows.types[j] for _, _, y in self._runs[j, k]]
             self._row(f"assign_{j}", every, pulp.LpConstraintEQ, 1)
 
     def _run(self, j: int, k: int, t: int, factor: float = 1.0) -> list[tuple[Any, float]]:
-        r = self.variables.get(f"r_{j}_{k}_{t}")
-        return [] if r is None else [(r, factor)]
+        return [(v, factor) for v in self._running.get((j, k, t), ())]
 
     def _here(self, part: Any, t: int, factor: float = 1.0) -> list[tuple[Any, float]]:
         group = self.terms.group_of.get(part.number)

@@ -147,6 +147,8 @@ class MilpArraysModel(LinearModel):
         self._y: dict[tuple[int, int], tuple[Ints, Ints, Ints]] = {}
         # Variables of all slots in which they exist: (first slot, positions).
         self._r: dict[tuple[int, int], tuple[int, Ints]] = {}
+        # What makes up r[j,k,t]: slots, and a variable for each.
+        self._running: dict[tuple[int, int], tuple[Ints, Ints]] = {}
         self._h: dict[int, tuple[int, Ints]] = {}
         self._w: dict[int, int] = {}
         self._l: dict[tuple[int, int], Ints] = {}
@@ -188,16 +190,26 @@ class MilpArraysModel(LinearModel):
         self._begin, self._end = np.concatenate(begins), np.concatenate(ends)
         for j, k in terms.types:
             s, d, y = self._y[j, k]
-            first, last = int(s.min()), int((s + d).max())
-            r = b.add(last - first, _names("r", j, k, np.arange(first, last)), integer=False)
-            self._r[j, k] = (first, r)
-            row = b.add_rows(last - first, _names("run", j, k, np.arange(first, last)), 0.0, 0.0)
-            b.put(row, r, 1.0)
-            b.put(row[np.repeat(s - first, d) + _ramp(d)], np.repeat(y, d), -1.0)
+            slot, run = np.repeat(s, d) + _ramp(d), np.repeat(y, d)
+            if not self.space.is_pool(k):
+                first, last = int(s.min()), int((s + d).max())
+                r = b.add(last - first, _names("r", j, k, np.arange(first, last)), integer=False)
+                row = b.add_rows(last - first, _names("run", j, k, np.arange(first, last)), 0.0, 0.0)
+                b.put(row, r, 1.0)
+                b.put(row[slot - first], run, -1.0)
+                self._r[j, k] = (first, r)
+                slot, run = np.arange(first, last), r
+            self._running[j, k] = (slot, run)
         for j in self.space.jobs:
             row = b.add_rows(1, _names("assign", j), 1.0, 1.0)
             for k in self.space.windows.types[j]:
                 b.put(row, self._y[j, k][2], 1.0)
+
+    def _put_run(self, rows: Ints, first: int, j: int, k: int, factor: float) -> None:
+        """Add factor * r[j,k,t] to the rows of slots ``first`` on."""
+        slot, run = self._running[j, k]
+        kept = (slot >= first) & (slot < first + len(rows))
+        self._b.put(rows[slot[kept] - first], run[kept], factor)
 
     def _put_slots(self, rows: Ints, first: int, at: tuple[int, Ints], factor: float) -> None:
         """Add factor * x[t] to the rows of slots ``first`` on; ``at``: first slot and positions of x."""
@@ -255,7 +267,7 @@ class MilpArraysModel(LinearModel):
         b.put(rows[:, :n], h, 1.0)
         b.put(rows[:, :n], w, -1.0)
         b.put(rows[:, n:], h, 1.0)
-        self._put_slots(rows[:, n], first, self._r[j, k], -float(group.number))
+        self._put_run(rows[:, n], first, j, k, -float(group.number))
 
     # Company ----------------------------------------------------------------------------------------------
 
@@ -277,7 +289,10 @@ class MilpArraysModel(LinearModel):
             rows = b.add_rows(last - first, _names("cells", r, j, np.arange(first, last)), 0.0, 0.0)
             base[r, j] = rows[0] - first
             for part in space.parts_in[j, r]:
-                self._put_slots(rows, first, self._here(part), -float(part.cells))
+                if space.regions[r].pool:
+                    self._put_run(rows, first, j, space.regions[r].node_type, -float(part.cells))
+                else:
+                    self._put_slots(rows, first, self._here(part), -float(part.cells))
         b.put(base[m.region[at], m.job[at]] + slot, self._at_slot[2], 1.0)
 
     def _add_common(self) -> None:
@@ -342,9 +357,9 @@ class MilpArraysModel(LinearModel):
         for j, k in self.terms.types:
             levels = space.levels[j, k]
             if self.terms.paces[j, k] is Pace.FIXED:
-                first, x = self._r[j, k]
-                row = row_of[j, first : first + len(x)]
-                b.put(row[row >= 0], x[row >= 0], factor * units(j, k, levels[0]))
+                slot, run = self._running[j, k]
+                row = row_of[j, slot]
+                b.put(row[row >= 0], run[row >= 0], factor * units(j, k, levels[0]))
             elif self.terms.paces[j, k] is Pace.CHOSEN:
                 row = row_of[j, slice(*self._span(j))]
                 value = np.array([units(j, k, sigma) for sigma in levels])
@@ -372,7 +387,7 @@ class MilpArraysModel(LinearModel):
         low = np.tile(np.append(0.0, np.full(2 * n - 1, -np.inf)), len(slots))
         rows = b.add_rows(2 * n * len(slots), names, low, 0.0).reshape(len(slots), 2 * n)
         b.put(rows[:, :1], l, 1.0)
-        self._put_slots(rows[:, 0], first, self._r[j, k], -1.0)
+        self._put_run(rows[:, 0], first, j, k, -1.0)
         at, slot, u = self._at_slot
         mine = np.flatnonzero((m.job[at] == j) & (m.node_type[at] == k))
         level, slot, u = m.level[at[mine]], slot[mine], u[mine]
