@@ -22,6 +22,7 @@ METHODS = Registry("method", "eaco_opt.methods")
 
 METHODS.register("auto", "solvers.methods.auto:Auto")
 METHODS.register("bruteforce", "solvers.methods.bruteforce:Bruteforce")
+METHODS.register("branch-and-price", "solvers.methods.branch_and_price:BranchAndPriceMethod")
 METHODS.register("cpsat", "solvers.methods.cpsat:Cpsat")
 METHODS.register("milp", "solvers.methods.milp:Milp")
 

@@ -1,0 +1,582 @@
+"""Columns of least reduced cost for one place: beams first, then the whole dynamic programme.
+
+:class:`Pricer` drives :func:`solvers.busy_periods.kernel.extend` slot by slot, so that a time limit or a
+Ctrl-C is met between slots, and turns closed labels into :class:`Column` objects.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import kernel
+from .kernel import WORD, FloatArray, IntArray, Labels, Lanes, Rules, Scratch
+from .tables import Place, next_starts
+
+
+class OutOfTime(Exception):
+    """The time limit came before the dynamic programme was through."""
+
+
+class TooManyLabels(Exception):
+    """The dynamic programme needs more labels than allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A busy period of one node.
+
+    Attributes
+    ----------
+    place
+        Number of the place.
+    first, end
+        Slots [first, end) in which the node is active.
+    jobs, starts, ends
+        Its jobs in ascending order, and the slots [start, end) of each.
+    cost
+        Its part of the objective.
+    """
+
+    place: int
+    first: int
+    end: int
+    jobs: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    cost: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Prices:
+    """Duals of a place, and what the search tree asks of its columns.
+
+    Attributes
+    ----------
+    gain
+        (J,) dual of each job.
+    price
+        (T,) what an active node pays in each slot.
+    cuts
+        Triples of jobs and what a column pays for each pair of a triple.
+    apart, together
+        Pairs of jobs that must not, and must, be on the same column.
+    """
+
+    gain: FloatArray
+    price: FloatArray
+    cuts: Sequence[tuple[tuple[int, ...], float]] = ()
+    apart: Sequence[tuple[int, int]] = ()
+    together: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(slots=True)
+class Count:
+    """What was done, for messages and tests."""
+
+    calls: int = 0
+    labels: int = 0
+    made: int = 0
+    most: int = 0
+    bounded: int = 0
+    prospects: int = 0
+    pruned: int = 0
+    alone: int = 0
+    dominated: int = 0
+    lanes_s: float = 0.0
+    extend_s: float = 0.0
+
+
+STEPS = 32
+"""Steps of the bound's scale of work in a slot at the fastest pace."""
+_ROOM = 1 << 14
+LOOK = 100
+MOST_PROSPECT = 6
+PROSPECT = 0.05
+
+
+@dataclass(slots=True, eq=False)
+class Pricer:
+    """The dynamic programme of one place.
+
+    Attributes
+    ----------
+    number
+        Number of the place in the columns it makes.
+    place
+        The place, with the windows of the present node of the search tree.
+    most_labels
+        Labels beyond which :class:`TooManyLabels` is raised.
+    count
+        What was done so far.
+    """
+
+    number: int
+    place: Place
+    most_labels: int = 12_000_000
+    count: Count = field(default_factory=Count)
+    _labels: Labels | None = None
+    _prospects: dict[tuple[int, ...], float] = field(default_factory=dict)
+    _run: FloatArray = field(default_factory=lambda: np.empty(0))
+    _idle_run: FloatArray = field(default_factory=lambda: np.empty(0))
+    step: float = 0.3
+    extra: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def lanes(self, prices: Prices, rounds: int = 0) -> Lanes:
+        """Return the bound tables for some duals."""
+        p = self.place
+        jobs, slots = p.can_start.shape
+        began = time.perf_counter()
+        starts = [np.flatnonzero(p.can_start[j]) for j in range(jobs)]
+        first = np.array([int(s[0]) if len(s) else 0 for s in starts], dtype=np.int64)
+        width = np.maximum(1, p.fastest // STEPS)
+        bins = -(-p.need // width) + 1
+        size = np.where(p.hold > 0, np.maximum(0, p.last_end - first) * bins * (slots + 1), 0)
+        offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        if len(self._run) < offset[-1]:
+            self._run = np.empty(int(offset[-1]))
+        if len(self.extra) != jobs:
+            self.extra = np.zeros(jobs)
+        lane = np.full((slots + 1, slots + 1), -math.inf)
+        args = (
+            p.cells,
+            p.share,
+            p.rent,
+            p.hold,
+            p.up,
+            p.need,
+            p.own_cost,
+            p.start_cost,
+            p.can_start,
+            p.last_end,
+            p.first_end,
+            prices.gain,
+            prices.price,
+            self.extra,
+            lane,
+            self._run,
+            offset,
+            first,
+            bins,
+            width,
+        )
+        kernel.lane_tables(*args)
+        if rounds:
+            uses = np.zeros((slots, jobs))
+            open_ = np.array([[p.can_start[j, a:].any() for j in range(jobs)] for a in range(slots)])
+            scale = self.step
+            for _ in range(rounds):
+                kernel.lane_uses(*args, uses)
+                values = p.cells * p.share * lane[np.arange(slots), 1:].max(axis=1) + open_ @ self.extra
+                total = values.mean()
+                direction = (uses - open_).mean(axis=0)
+                norm = float((direction**2).sum())
+                if norm == 0.0:
+                    break
+                self.extra = np.maximum(0.0, self.extra + scale * max(total, 1e-3) / norm * direction)
+                args = (*args[:13], self.extra, *args[14:])
+                kernel.lane_tables(*args)
+                scale *= 0.9
+        self.count.lanes_s += time.perf_counter() - began
+        if len(self._idle_run) < offset[-1]:
+            self._idle_run = np.empty(int(offset[-1]))
+        idle_lane = np.full((slots + 1, slots + 1), -math.inf)
+        never = np.full(jobs, 1e18)
+        idle = (*args[:2], p.idle_rent, *args[3:6], p.idle_own_cost, *args[7:13], never)
+        kernel.lane_tables(*idle, idle_lane, self._idle_run, *args[16:])
+        margin = np.zeros((slots + 1, jobs))
+        table = (idle_lane, self._idle_run, offset, first, bins, margin)
+        kernel.margins(p.hold, p.start_cost, p.can_start, prices.gain, *table)
+        return Lanes(lane, self._run, idle_lane, self._idle_run, margin, offset, first, bins, width)
+
+    def search(
+        self,
+        prices: Prices,
+        *,
+        limit: float,
+        lanes: Lanes,
+        beam: int | None = None,
+        whole: bool = False,
+        until: float = math.inf,
+        most: int = 200,
+    ) -> tuple[list[Column], float]:
+        """Return columns with a reduced cost below a limit, and the least reduced cost that was met.
+
+        Parameters
+        ----------
+        prices
+            Duals and rules.
+        limit
+            Columns at or above this reduced cost are of no interest.
+        lanes
+            Bound tables of these prices.
+        beam
+            Labels kept at each boundary; ``None`` for all, which makes the answer exact: see the module.
+        whole
+            Return all columns below the limit, the cheapest for each set of jobs and slots.
+        until
+            Time on the clock of `time.monotonic` at which to give up.
+        most
+            Most columns to return, the best ones (all if ``whole``).
+
+        Raises
+        ------
+        OutOfTime, TooManyLabels
+            Only without a beam.
+        """
+        self._prospects = {}
+        labels, made, least = self._run_slots(
+            prices, limit, lanes, beam, whole, until, self.place.can_start, 0, self._labels, 0
+        )
+        self._labels = labels
+        closed = np.flatnonzero(labels.residents[:made] == 0)
+        if not len(closed):
+            return [], limit
+        order = closed[np.argsort(labels.cost[closed], kind="stable")]
+        if not whole:
+            order = _different(labels, order, most)
+        return [self._column(labels, int(row)) for row in order], least
+
+    def _run_slots(
+        self,
+        prices: Prices,
+        limit: float,
+        lanes: Lanes,
+        beam: int | None,
+        whole: bool,
+        until: float,
+        can_start: NDArray[np.bool_],
+        begin: int,
+        labels: Labels | None,
+        level: int,
+    ) -> tuple[Labels, int, float]:
+        """Run the dynamic programme from a slot on; return labels, how many, and the least reduced cost."""
+        p = self.place
+        jobs = len(can_start)
+        words = -(-jobs // WORD)
+        cut_words = max(1, -(-len(prices.cuts) // WORD))
+        rules = _rules(p, prices, words, cut_words, self.extra, limit, whole, can_start)
+        some = can_start.any(axis=1)
+        widest = min(int(some.sum()), p.cells * p.share) if level else min(jobs, p.cells * p.share)
+        widest = max(1, widest)
+        if labels is None or not _fits(labels, widest, words, cut_words):
+            labels = _labels(_ROOM if not level else 256, widest, words, cut_words)
+        work = _scratch(p, widest, words, cut_words)
+        control = np.zeros(kernel.CONTROLS, dtype=np.int64)
+        control[kernel.LOOK] = LOOK
+        low = high = 0
+        bucket = np.full(1 << (12 if not level else 8), -1, dtype=np.int64)
+        self.count.calls += 1
+        began = time.perf_counter()
+        last = int(p.last_end[some].max()) if some.any() else 0
+        next_start = next_starts(can_start)
+        for t in range(begin, last):
+            if until < math.inf and time.monotonic() > until:
+                raise OutOfTime
+            control[kernel.SOURCE] = low - 1
+            bucket.fill(-1)
+            while True:
+                kernel.extend(
+                    t,
+                    low,
+                    high,
+                    control,
+                    labels,
+                    bucket,
+                    p.cells,
+                    p.share,
+                    p.child,
+                    p.level,
+                    p.cell_cost,
+                    p.kind_set,
+                    p.full_cost,
+                    p.base_cost,
+                    p.cpu_cost,
+                    p.cpu_exponent,
+                    p.cpu,
+                    p.hold,
+                    p.job_class,
+                    p.up,
+                    p.fastest,
+                    p.need,
+                    p.run_cost,
+                    p.start_cost,
+                    can_start,
+                    p.last_end,
+                    p.first_end,
+                    p.rent,
+                    p.lone_cost,
+                    p.part_cost,
+                    p.idle_rent,
+                    p.idle_part_cost,
+                    p.best_level,
+                    p.most_up,
+                    p.joint_cost,
+                    p.joint_toll,
+                    p.class_bit,
+                    next_start,
+                    rules,
+                    lanes,
+                    work,
+                )
+                if not control[kernel.FULL]:
+                    break
+                if len(labels.cost) >= self.most_labels:
+                    raise TooManyLabels
+                labels = _grow(labels)
+            low, high = high, int(control[kernel.COUNT])
+            if rules.alone and high - low > 100:
+                self._prune(t + 1, low, high, labels, prices, limit, lanes, until, can_start, level)
+            if beam is not None and high - low > beam:
+                bound = labels.bound[low:high]
+                open_ = labels.alive[low:high] & (labels.residents[low:high] > 0)
+                if int(open_.sum()) > beam:
+                    ranked = np.where(open_, bound, math.inf)
+                    keep = np.argpartition(ranked, beam)[:beam]
+                    drop = open_.copy()
+                    drop[keep] = False
+                    labels.alive[low:high] &= ~drop
+            while high - low > len(bucket):
+                bucket = np.full(2 * len(bucket), -1, dtype=np.int64)
+        self.count.extend_s += time.perf_counter() - began if not level else 0.0
+        made = int(control[kernel.COUNT])
+        self.count.labels += made
+        self.count.most = max(self.count.most, made)
+        self.count.made += int(control[kernel.MADE])
+        self.count.alone += int(control[kernel.ALONE])
+        self.count.bounded += int(control[kernel.BOUNDED])
+        self.count.dominated += int(control[kernel.DOMINATED])
+        closed = labels.residents[:made] == 0
+        least = float(labels.cost[:made][closed].min()) if closed.any() else limit
+        return labels, made, least
+
+    def _prune(
+        self,
+        t: int,
+        low: int,
+        high: int,
+        labels: Labels,
+        prices: Prices,
+        limit: float,
+        lanes: Lanes,
+        until: float,
+        can_start: NDArray[np.bool_],
+        level: int,
+    ) -> None:
+        """Drop labels whose joiners cannot make up for the residents: see the module."""
+        rows = low + np.flatnonzero(
+            labels.alive[low:high] & (labels.residents[low:high] > 0) & (labels.lonely[low:high] >= limit)
+        )
+        if not len(rows):
+            return
+        keys, inverse, counts = np.unique(labels.open[rows], axis=0, return_inverse=True, return_counts=True)
+        inverse = inverse.reshape(-1)
+        worth = np.zeros(len(keys))
+        for i, key in enumerate(keys):
+            jobs = _members(key)
+            if not jobs:
+                worth[i] = math.inf
+                continue
+            name = tuple(sorted(jobs))
+            known = self._prospects.get(name)
+            if known is None:
+                if len(jobs) > MOST_PROSPECT or counts[i] < 15 * len(jobs) ** 2 or level > 3:
+                    continue
+                masked = np.zeros_like(can_start)
+                masked[list(name), t:] = can_start[list(name), t:]
+                _, _, least = self._run_slots(
+                    prices, PROSPECT, lanes, None, False, until, masked, t, None, level + 1
+                )
+                known = max(0.0, least)
+                self._prospects[name] = known
+                self.count.prospects += 1
+            worth[i] = known
+        gone = labels.joined[rows] + worth[inverse] >= limit
+        labels.alive[rows[gone]] = False
+        self.count.pruned += int(gone.sum())
+
+    def _column(self, labels: Labels, row: int) -> Column:
+        chain = [row]
+        while labels.parent[chain[-1]] >= 0:
+            chain.append(int(labels.parent[chain[-1]]))
+        chain.reverse()
+        first = int(labels.first[row])
+        starts: dict[int, int] = {}
+        ends: dict[int, int] = {}
+        before: set[int] = set()
+        for i, label in enumerate(chain):
+            t = first + i
+            been = _members(labels.been[label])
+            here = {int(j) for j in labels.job[label, : labels.residents[label]]}
+            for j in been - starts.keys():
+                starts[j] = t
+                before.add(j)
+            for j in before - here:
+                ends[j] = t + 1
+            before = here
+        jobs = tuple(sorted(starts))
+        return Column(
+            self.number,
+            first,
+            first + len(chain),
+            jobs,
+            tuple(starts[j] for j in jobs),
+            tuple(ends[j] for j in jobs),
+            float(labels.true[row]),
+        )
+
+
+def _fits(old: Labels, widest: int, words: int, cut_words: int) -> bool:
+    shape = (old.job.shape[1], old.been.shape[1], old.odd.shape[1])
+    return shape == (widest, words, cut_words)
+
+
+def _grow(old: Labels) -> Labels:
+    new = _labels(2 * len(old.cost), old.job.shape[1], old.been.shape[1], old.odd.shape[1])
+    for a, b in zip(old, new, strict=True):
+        b[: len(a)] = a
+    return new
+
+
+def _members(words: IntArray) -> set[int]:
+    return {w * WORD + b for w, word in enumerate(words.tolist()) for b in range(WORD) if (word >> b) & 1}
+
+
+def _different(labels: Labels, order: IntArray, most: int) -> IntArray:
+    """Return the best rows with different sets of jobs, then others, at most some in all."""
+    seen: dict[tuple[int, ...], int] = {}
+    out = []
+    for row in order.tolist():
+        key = tuple(labels.been[row].tolist())
+        if seen.get(key, 0) < 3:
+            seen[key] = seen.get(key, 0) + 1
+            out.append(row)
+            if len(out) == most:
+                break
+    return np.array(out, dtype=np.int64)
+
+
+def _labels(size: int, widest: int, words: int, cut_words: int) -> Labels:
+    def whole(*shape: int) -> IntArray:
+        return np.zeros(shape, dtype=np.int64)
+
+    return Labels(
+        cost=np.zeros(size),
+        true=np.zeros(size),
+        residents=whole(size),
+        job=whole(size, widest),
+        left=whole(size, widest),
+        cells=whole(size, widest),
+        been=whole(size, words),
+        open=whole(size, words),
+        odd=whole(size, cut_words),
+        first=whole(size),
+        parent=whole(size),
+        bound=np.zeros(size),
+        lonely=np.zeros(size),
+        joined=np.zeros(size),
+        next=whole(size),
+        alive=np.zeros(size, dtype=np.bool_),
+    )
+
+
+def _scratch(p: Place, widest: int, words: int, cut_words: int) -> Scratch:
+    depths = widest + 1
+    most = math.comb(p.cells, p.cells // 2)
+
+    def whole(*shape: int) -> IntArray:
+        return np.zeros(shape, dtype=np.int64)
+
+    return Scratch(
+        sets=whole(depths, p.cells),
+        code=whole(depths, p.cells),
+        job=whole(depths),
+        left=whole(depths),
+        bits=whole(depths),
+        cost=np.zeros(depths),
+        true=np.zeros(depths),
+        cpu=np.zeros(depths),
+        been=whole(depths, words),
+        odd=whole(depths, cut_words),
+        at=whole(depths),
+        choice=whole(depths),
+        made=whole(depths),
+        buffer=whole(depths, most),
+        candidate=whole(len(p.hold)),
+        new_job=whole(depths),
+        new_left=whole(depths),
+        new_bits=whole(depths),
+        go_left=whole(depths),
+        new_set=whole(p.cells),
+        order=whole(p.cells),
+        new_code=whole(p.cells),
+        take=whole(p.cells),
+        size=whole(p.cells),
+        group=whole(p.cells),
+        open=whole(words),
+        odd_left=whole(cut_words),
+    )
+
+
+def _bit(words: IntArray, j: int) -> None:
+    words[j // WORD] |= 1 << (j % WORD)
+
+
+def _rules(
+    p: Place,
+    prices: Prices,
+    words: int,
+    cut_words: int,
+    extra: FloatArray,
+    limit: float,
+    whole: bool,
+    can_start: NDArray[np.bool_],
+) -> Rules:
+    jobs, slots = can_start.shape
+    apart = np.zeros((jobs, words), dtype=np.int64)
+    for a, b in prices.apart:
+        _bit(apart[a], b)
+        _bit(apart[b], a)
+    paired = np.zeros(words, dtype=np.int64)
+    for pair in prices.together:
+        for j in pair:
+            _bit(paired, j)
+    later = np.zeros((slots + 1, words), dtype=np.int64)
+    for j in range(jobs):
+        can = np.flatnonzero(can_start[j])
+        if len(can) and p.hold[j] > 0:
+            for t in range(int(can[-1]) + 1):
+                _bit(later[t], j)
+    cut_jobs = np.zeros((max(1, len(prices.cuts)), words), dtype=np.int64)
+    cuts_of = np.zeros((jobs, cut_words), dtype=np.int64)
+    for q, (members, _) in enumerate(prices.cuts):
+        for j in members:
+            _bit(cut_jobs[q], j)
+            _bit(cuts_of[j], q)
+    strict = np.full(jobs, not p.monotone, dtype=np.int64)
+    strict[p.first_end > 0] = 1
+    for pair in prices.together:
+        strict[list(pair)] = 1
+    return Rules(
+        gain=prices.gain,
+        price=prices.price,
+        apart=apart,
+        pair=np.array(list(prices.together), dtype=np.int64).reshape(-1, 2),
+        paired=paired,
+        later=later,
+        cut_price=np.array([price for _, price in prices.cuts] or [0.0]),
+        cut_jobs=cut_jobs,
+        cuts_of=cuts_of,
+        extra=extra,
+        limit=limit,
+        whole=whole,
+        strict=strict,
+        alone=p.monotone and p.toll == 0.0 and not p.first_end.any() and bool((prices.price >= 0.0).all()),
+        worth=np.maximum(0.0, prices.gain - p.least_run_cost),
+        toll=p.toll * (slots - np.arange(slots + 1.0)),
+    )
