@@ -1,4 +1,4 @@
-"""How fast it is: simulation of large traces, and evaluation of plans (``eaco-opt bench``).
+"""How fast it is: simulation of large traces, evaluation of plans, building of models (``eaco-opt bench``).
 
 A speed is shown as a ratio of two things measured in one go, or as a growth over sizes; seconds stand beside
 it for the machine at hand. Each simulation runs in a process of its own, with kernels compiled before the
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -17,9 +18,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eaco_opt import __version__
 from eaco_opt.errors import EacoError
@@ -29,6 +31,9 @@ from eaco_opt.schedule import Plan
 
 from .jsontext import json_text
 from .tables import csv_text
+
+if TYPE_CHECKING:
+    from formulations.linear import LinearFormulation, Rows
 
 SIZES = (1_000, 5_000, 20_000, 82_247)
 """Jobs of the growth runs; the last is the whole Philly trace."""
@@ -70,6 +75,10 @@ COLUMNS = {
     ),
     "evaluate": (
         "run", "instance", "jobs", "nodes", "plans", "seconds", "plans_per_s", "speed_to_checker", "version",
+    ),
+    "build": (
+        "run", "instance", "jobs", "nodes", "slots", "variables", "constraints", "nonzeros", "prepare_s",
+        "build_s", "load_s", "seconds", "speed_to_pulp", "speed_to_pulp_prepared", "version",
     ),
 }  # fmt: skip
 
@@ -397,3 +406,116 @@ def evaluate_rows(
         out.mkdir(parents=True, exist_ok=True)
         _write(out, "evaluate", rows)
     return rows
+
+
+BUILDS = 3
+"""How often each model is built for :func:`build_rows`."""
+
+
+def build_rows(
+    *, quick: bool = False, out: Path | None = None, seed: int = 0, tell: Tell | None = None
+) -> list[dict[str, Any]]:
+    """Measure how a time-indexed model comes into HiGHS: from arrays, and through PuLP objects.
+
+    Both start from the same index sets and coefficients, which are prepared once (``prepare_s``), and end
+    with a HiGHS object that holds the model and has not solved it; PuLP hands its objects over by its own
+    interface to HiGHS. The fastest of three times counts for each; what the two HiGHS objects hold is then
+    compared number by number.
+
+    Parameters
+    ----------
+    quick
+        A model of some 30,000 nonzeros in place of some 500,000.
+    out
+        Folder for ``build.csv``.
+    seed
+        Seed of the instance.
+    tell
+        As for :func:`simulate_rows`.
+
+    Raises
+    ------
+    RuntimeError
+        The two models differ.
+    """
+    from eaco_opt.limits import Limits
+    from formulations.grid import make_grid
+    from formulations.highs import read_back
+    from formulations.milp import MilpFormulation
+    from formulations.milp_arrays import MilpArraysFormulation
+    from formulations.milp_terms import MilpTerms
+    from formulations.space import Space
+    from instances import generate
+
+    jobs, nodes = (12, 4) if quick else (32, 10)
+    limits = Limits(u_threshold=1.0, mem_threshold=1.0, max_share=3)
+    instance = generate("whole-node", jobs=jobs, nodes=nodes, epochs=(3, 30), limits=limits, seed=seed)
+    began = time.perf_counter()
+    space = Space(instance, make_grid(instance, 3600.0))
+    terms = MilpTerms(space)
+    prepared = time.perf_counter() - began
+    builders: dict[str, LinearFormulation[Any]] = {
+        "arrays": MilpArraysFormulation(),
+        "pulp": MilpFormulation(),
+    }
+    rows: list[dict[str, Any]] = []
+    held = {}
+    for run, builder in builders.items():
+        if tell is not None:
+            tell(run, len(rows), 2)
+        best = (math.inf, 0.0, 0.0)
+        for _ in range(BUILDS):
+            began = time.perf_counter()
+            model = builder.model(space, terms)
+            built = time.perf_counter()
+            solver = model.load()
+            loaded = time.perf_counter()
+            best = min(best, (loaded - began, built - began, loaded - built))
+        held[run] = (read_back(solver), model.column_order())
+        found = held[run][0]
+        rows.append(
+            dict.fromkeys(COLUMNS["build"])
+            | {
+                "run": run,
+                "instance": instance.name,
+                "jobs": jobs,
+                "nodes": nodes,
+                "slots": space.grid.slots,
+                "variables": len(found.cost),
+                "constraints": len(found.low),
+                "nonzeros": len(found.value),
+                "prepare_s": prepared,
+                "build_s": best[1],
+                "load_s": best[2],
+                "seconds": best[0],
+                "version": __version__,
+            }
+        )
+    _same_models(*held["arrays"], *held["pulp"])
+    for row in rows:
+        row["speed_to_pulp"] = rows[1]["seconds"] / row["seconds"]
+        row["speed_to_pulp_prepared"] = (rows[1]["seconds"] + prepared) / (row["seconds"] + prepared)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        _write(out, "build", rows)
+    return rows
+
+
+def _same_models(one: Rows, order: NDArray[np.int64], two: Rows, order_two: NDArray[np.int64]) -> None:
+    """Raise if two models differ; ``order`` gives the place of each variable among the columns."""
+    for field in ("cost", "upper", "integer", "low", "high"):
+        a, b = getattr(one, field), getattr(two, field)
+        if field in ("cost", "upper", "integer"):
+            a, b = a[order], b[order_two]
+        if not np.array_equal(a, b):
+            raise RuntimeError(f"bench: the models differ in {field!r}")
+    if one.constant != two.constant or not np.array_equal(one.start, two.start):
+        raise RuntimeError("bench: the models differ in the constant or in the sizes of rows")
+    entries = []
+    for model, at in ((one, order), (two, order_two)):
+        variable = np.argsort(at)[model.index]
+        row = np.repeat(np.arange(len(model.low)), np.diff(model.start))
+        by_place = np.lexsort((variable, row))
+        entries.append((variable[by_place], model.value[by_place]))
+    if not all(np.array_equal(a, b) for a, b in zip(*entries, strict=True)):
+        raise RuntimeError("bench: the models differ in their coefficients")

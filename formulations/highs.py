@@ -11,18 +11,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from eaco_opt.result import StopReason
 
 from .base import FormulationError, Progress
-
-if TYPE_CHECKING:
-    from .linear import Rows
+from .linear import Rows
 
 ABSOLUTE_GAP = 1e-6
 """Absolute gap in the model's units, in which the objective is of the order of 100."""
@@ -93,6 +92,30 @@ def load(rows: Rows) -> Any:
             "HiGHS refuses the model's arrays; this is an error of the model, please report it"
         )
     return solver
+
+
+def read_back(solver: Any) -> Rows:
+    """Return what a HiGHS object holds, without names; entries of a row by column."""
+    model = solver.getLp()
+    held = model.a_matrix_
+    by_columns = held.format_ == highspy.MatrixFormat.kColwise
+    make = sparse.csc_matrix if by_columns else sparse.csr_matrix
+    shape = (model.num_row_, model.num_col_)
+    matrix = sparse.csr_matrix(make((held.value_, held.index_, held.start_), shape=shape))
+    matrix.sort_indices()
+    integer = [kind == highspy.HighsVarType.kInteger for kind in model.integrality_]
+    return Rows(
+        make_names=lambda: ((), ()),
+        cost=np.array(model.col_cost_),
+        constant=float(model.offset_),
+        upper=np.array(model.col_upper_),
+        integer=np.array(integer or [False] * model.num_col_),
+        start=matrix.indptr,
+        index=matrix.indices,
+        value=matrix.data,
+        low=np.array(model.row_lower_),
+        high=np.array(model.row_upper_),
+    )
 
 
 def write_model(rows: Rows, path: Path) -> None:

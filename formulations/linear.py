@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,6 +144,7 @@ class LinearFormulation(Generic[M]):
         UncoveredFeatureError
             The instance has wake-up times or energies, or too many different sums of CPU shares.
         """
+        begin = time.monotonic()
         features = self.covers(instance)
         if features:
             raise UncoveredFeatureError(self.name, features)
@@ -150,10 +152,12 @@ class LinearFormulation(Generic[M]):
         features = space.cpu_features()
         if features:
             raise UncoveredFeatureError(self.name, features)
-        return self.model(space)
+        model = self.model(space, MilpTerms(space))
+        model.build_s = time.monotonic() - begin
+        return model
 
-    def model(self, space: Space) -> M:
-        """Build the model of a space."""
+    def model(self, space: Space, terms: MilpTerms) -> M:
+        """Build the model of a space from its index sets and coefficients."""
         raise NotImplementedError
 
 
@@ -195,6 +199,16 @@ class LinearModel:
     def arrays(self) -> Rows:
         """The model as arrays, made once."""
         return self.rows()
+
+    def load(self) -> Any:
+        """Return a silent HiGHS object that holds the model, and has not solved it."""
+        from .highs import load
+
+        return load(self.arrays)
+
+    def column_order(self) -> NDArray[np.int64]:
+        """Return (V,) the column of each variable in what :meth:`load` returns."""
+        return np.arange(len(self.arrays.cost))
 
     def write(self, path: Path | str) -> None:
         """Write the model for other programmes: ``.mps`` or ``.lp`` by the name of the file.

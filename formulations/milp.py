@@ -91,10 +91,11 @@ from eaco_opt.result import StopReason
 
 from .base import Outcome
 from .linear import LinearFormulation, LinearModel, Rows
-from .milp_terms import Losses, MilpTerms, Pace
+from .milp_terms import Pace
 from .verdict import without_search
 
 if TYPE_CHECKING:
+    from .milp_terms import Losses, MilpTerms
     from .space import Space
 
 
@@ -105,9 +106,9 @@ class MilpFormulation(LinearFormulation["MilpModel"]):
     bytes_a_nonzero = 1200
     bytes_a_variable = 1500
 
-    def model(self, space: Space) -> MilpModel:
+    def model(self, space: Space, terms: MilpTerms) -> MilpModel:
         """Build the model of a space."""
-        return MilpModel(space)
+        return MilpModel(space, terms)
 
 
 class MilpModel(LinearModel):
@@ -121,9 +122,8 @@ class MilpModel(LinearModel):
         {name: PuLP variable}.
     """
 
-    def __init__(self, space: Space) -> None:
-        begin = time.monotonic()
-        super().__init__(space, MilpTerms(space))
+    def __init__(self, space: Space, terms: MilpTerms) -> None:
+        super().__init__(space, terms)
         self.problem: Any = pulp.LpProblem("static", pulp.LpMinimize)
         self.variables: dict[str, Any] = {}
         self._rows: dict[str, Any] = {}
@@ -144,7 +144,6 @@ class MilpModel(LinearModel):
             self._add_order()
             self._add_last()
             self.problem.setObjective(pulp.LpAffineExpression(self._costs, constant=self.terms.constant()))
-        self.build_s = time.monotonic() - begin
 
     def _variable(self, name: str, high: float | None, kind: str, cost: float = 0.0) -> Any:
         made = self._make(name, 0, high, kind)
@@ -477,6 +476,18 @@ class MilpModel(LinearModel):
             low=np.array(low),
             high=np.array(high),
         )
+
+    def load(self) -> Any:
+        """Return a silent HiGHS object that PuLP gave the model; PuLP puts columns in the order of names."""
+        from .highs import load_empty
+
+        self.problem.solverModel = load_empty()
+        pulp.HiGHS(msg=False).buildSolverModel(self.problem)
+        return self.problem.solverModel
+
+    def column_order(self) -> NDArray[np.int64]:
+        """Return (V,) the column of each variable in what :meth:`load` returned."""
+        return np.array([x.index for x in self.variables.values()], dtype=np.int64)
 
     def solve_with(
         self,

@@ -8,7 +8,6 @@ asked for.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,9 +17,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from .linear import LinearFormulation, LinearModel, Rows
-from .milp_terms import Group, MilpTerms, Pace
+from .milp_terms import Pace
 
 if TYPE_CHECKING:
+    from .milp_terms import Group, MilpTerms
     from .space import Part, Space
 
 Ints = NDArray[np.int64]
@@ -36,9 +36,9 @@ class MilpArraysFormulation(LinearFormulation["MilpArraysModel"]):
     bytes_a_nonzero = 80
     bytes_a_variable = 200
 
-    def model(self, space: Space) -> MilpArraysModel:
+    def model(self, space: Space, terms: MilpTerms) -> MilpArraysModel:
         """Build the model of a space."""
-        return MilpArraysModel(space)
+        return MilpArraysModel(space, terms)
 
 
 class _Builder:
@@ -140,9 +140,8 @@ def _members(space: Space) -> _Members:
 class MilpArraysModel(LinearModel):
     """The array model of a space."""
 
-    def __init__(self, space: Space, terms: MilpTerms | None = None) -> None:
-        begin = time.monotonic()
-        super().__init__(space, MilpTerms(space) if terms is None else terms)
+    def __init__(self, space: Space, terms: MilpTerms) -> None:
+        super().__init__(space, terms)
         self._b = _Builder()
         self._y: dict[tuple[int, int], tuple[Ints, Ints, Ints]] = {}
         # Variables of all slots in which they exist: (first slot, positions).
@@ -168,7 +167,6 @@ class MilpArraysModel(LinearModel):
             self._add_order()
             self._add_last()
         self._matrix = self._b.finish()
-        self.build_s = time.monotonic() - begin
 
     # Runs -------------------------------------------------------------------------------------------------
 

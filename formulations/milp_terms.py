@@ -151,6 +151,8 @@ class MilpTerms:
                 self.paces[j, k] = Pace.COUNTED
             else:
                 self.paces[j, k] = Pace.CHOSEN
+        self._slow_levels: dict[tuple[int, int], list[tuple[int, NDArray[np.float64]]]] = {}
+        self._pattern_cost: dict[tuple[int, int], float] = {}
         self._losses: dict[tuple[int, int], Losses | None] = {}
         self._work: list[tuple[Work, dict[float, int], float]] = []
         self._done: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
@@ -215,11 +217,13 @@ class MilpTerms:
         return np.clip(room, 0, d).astype(np.float64)
 
     def slow_levels(self, job: int, node_type: int) -> list[tuple[int, NDArray[np.float64]]]:
-        """Return the levels whose :meth:`slow_slots` say something, with them.
+        """Return the levels whose :meth:`slow_slots` say something, with these.
 
         A level at which every run may be slow throughout says nothing, nor does one with the same numbers as
         the level before, which counts more slots.
         """
+        if (job, node_type) in self._slow_levels:
+            return self._slow_levels[job, node_type]
         least, greatest = self._durations(job, node_type)
         d = np.arange(least, greatest + 1)
         out: list[tuple[int, NDArray[np.float64]]] = []
@@ -227,6 +231,7 @@ class MilpTerms:
             most = self.slow_slots(job, node_type, level)
             if (most[d] < d).any() and not (out and np.array_equal(out[-1][1][d], most[d])):
                 out.append((level, most))
+        self._slow_levels[job, node_type] = out
         return out
 
     def losses(self, job: int, node_type: int) -> Losses | None:
@@ -265,10 +270,13 @@ class MilpTerms:
         """Return the cost of one cell that hosts a pattern for a slot."""
         region = self.space.regions[pattern.region]
         costs, k, number = self.space.costs, region.node_type, pattern.found.number
-        power = costs.dynamic_w(number, k)
-        if region.pool:
-            power = costs.full_node_w(number, k) - float(costs.sleep_w[k])
-        return self.scale * costs.energy * power
+        # Jobs of the same classes make the same set: the same number and cost.
+        if (number, k) not in self._pattern_cost:
+            power = costs.dynamic_w(number, k)
+            if region.pool:
+                power = costs.full_node_w(number, k) - float(costs.sleep_w[k])
+            self._pattern_cost[number, k] = self.scale * costs.energy * power
+        return self._pattern_cost[number, k]
 
     def run_cost(self, job: int, start: int, duration: int) -> float:
         """Return what time costs for a run: time per epoch, and total time from the first slot on."""

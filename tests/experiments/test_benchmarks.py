@@ -17,6 +17,7 @@ from experiments.benchmarks import (
     COLUMNS,
     PAIRABLE,
     Case,
+    build_rows,
     cases,
     data_folder,
     evaluate_rows,
@@ -154,6 +155,35 @@ def test_bench_evaluate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     assert (tmp_path / "evaluate.csv").read_text().splitlines()[0] == ",".join(COLUMNS["evaluate"])
     assert main(["bench", "evaluate", "--quick", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 3
+
+
+def test_bench_build(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Both ways put the same model into HiGHS; from arrays it is faster."""
+    rows = build_rows(quick=True, out=tmp_path)
+    assert [r["run"] for r in rows] == ["arrays", "pulp"]
+    for size in ("variables", "constraints", "nonzeros"):
+        assert rows[0][size] == rows[1][size] > 1000
+    assert rows[0]["speed_to_pulp"] > 1.0 and rows[1]["speed_to_pulp"] == 1.0
+    assert (tmp_path / "build.csv").read_text().splitlines()[0] == ",".join(COLUMNS["build"])
+    assert main(["bench", "build", "--quick", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 2
+    assert main(["bench", "build", "--quick"]) == 0
+    assert "times PuLP" in capsys.readouterr().out
+
+
+def test_bench_build_notices_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One coefficient changed on the way is found."""
+    import formulations.highs
+
+    genuine = formulations.highs.load
+
+    def changed(rows: Any) -> Any:
+        rows.value[-1] *= 1.0 + 1e-12
+        return genuine(rows)
+
+    monkeypatch.setattr(formulations.highs, "load", changed)
+    with pytest.raises(RuntimeError, match="coefficients"):
+        build_rows(quick=True)
 
 
 @pytest.mark.usefixtures("counted")

@@ -40,6 +40,7 @@ def columns_after(words: str) -> list[str]:
         ("`workload.csv`:", WORKLOAD_COLUMNS),
         ("`bench simulate`:", COLUMNS["simulate"]),
         ("`bench evaluate`:", COLUMNS["evaluate"]),
+        ("`bench build`:", COLUMNS["build"]),
     ],
 )
 def test_tables_are_listed_in_order(words: str, columns: tuple[str, ...]) -> None:
