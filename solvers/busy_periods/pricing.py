@@ -118,7 +118,7 @@ class Pricer:
 
     number: int
     place: Place
-    most_labels: int = 12_000_000
+    most_labels: int = 40_000_000
     count: Count = field(default_factory=Count)
     _labels: Labels | None = None
     _prospects: dict[tuple[int, ...], float] = field(default_factory=dict)

@@ -51,6 +51,12 @@ CUTS_A_ROUND = 25
 LEAST_VIOLATION = 0.02
 ENUMERATION_LABELS = 4_000_000
 ENUMERATION_COLUMNS = 60_000
+LISTING_SHARE = 0.6
+"""Listing that needed too many labels is tried again when the gap has shrunk to this share."""
+
+LEAST_PROGRESS = 0.02
+"""Cuts that close less than this share of the gap are followed by branching."""
+
 WHOLE = 1e-6
 """Values this close to an integer are integer."""
 
@@ -320,27 +326,30 @@ class Search:
         if root:
             self.report.root_bound = bound - self.constant
             self._set_bound(bound)
-        while self.cutting and bound < self.target:
-            added = self._separate(value)
-            if not added:
+        if bound >= self.target:
+            return bound, []
+        self._round(value)
+        listed_at = math.inf
+        while bound < self.target:
+            gap = self.target - bound
+            if self.listing and math.isfinite(self.report.value) and gap < LISTING_SHARE * listed_at:
+                listed_at = gap
+                if self._finish(decisions, bound):
+                    return math.inf, []
+            if not self.cutting or len(self.master.cuts) >= MOST_CUTS or not self._separate(value):
                 break
             before = bound
             bound, value, _ = self._converge(decisions, bound)
             if root:
                 self._set_bound(bound)
-            if bound - before < 1e-3 * max(0.0, self.target - before) and math.isfinite(self.report.value):
+                self.report.cut_bound = bound - self.constant
+            if bound - before < LEAST_PROGRESS * (self.target - before) and math.isfinite(self.report.value):
                 break
-            if len(self.master.cuts) >= MOST_CUTS:
-                break
-        if root:
-            self.report.cut_bound = bound - self.constant
         if bound >= self.target:
             return bound, []
         self._round(value)
         if bound >= self.target:
             return bound, []
-        if self.listing and math.isfinite(self.report.value) and self._finish(decisions, bound):
-            return math.inf, []
         split = self._split(decisions, value)
         if not split and not self.space.exact:
             # Work in integers admits a little more than the physics here: the bound stands, but no
@@ -491,6 +500,7 @@ class Search:
                     until=self.until,
                 )
             except TooManyLabels:
+                _LOG.info("branch-and-price: too many labels within a gap of %g", gap)
                 return False
             finally:
                 pricer.most_labels = before
