@@ -150,9 +150,14 @@ class ExactMethod:
             progress=teller.progress,
         )
 
+    def prepare(self, instance: Instance) -> None:
+        """Do what is to be done once, before the clock runs."""
+
     def solve(self, instance: Instance, request: Request) -> Result:
         """Return the best schedule found, with what is proved about it."""
         task = self.task(instance, request)
+        if task.time_limit_s != 0.0:
+            self.prepare(instance)
         anytime = Anytime(request.progress)
         if task.options["process"] == "own" and task.time_limit_s != 0.0:
             run_isolated(task, anytime.take)

@@ -11,8 +11,10 @@ the method, its proofs and its limits.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
+from functools import cache
 from typing import TYPE_CHECKING
 
 from eaco_opt.physics import evaluate
@@ -26,6 +28,7 @@ from formulations.base import (
     UncoveredFeatureError,
     wake_features,
 )
+from formulations.grid import make_grid
 from formulations.space import Space
 from formulations.verdict import verdict, without_search
 
@@ -42,6 +45,22 @@ MOST_CELLS = 12
 
 WORK_A_SECOND = 500_000
 """Labels that count as a second of work where the answer has to be the same on every run."""
+
+
+@cache
+def _compiled() -> list[bool]:
+    return []
+
+
+def compile_kernels(instance: Instance) -> None:
+    """Compile all kernels on the first job of an instance, once a process."""
+    if _compiled():
+        return
+    few = dataclasses.replace(instance, jobs=instance.jobs[:1])
+    method = BranchAndPrice()
+    if few.jobs and not method.covers(few):
+        method.build(few, make_grid(few)).solve()
+        _compiled().append(True)
 
 
 class BranchAndPrice:

@@ -249,6 +249,84 @@ class Scratch(NamedTuple):
 
 
 @jit
+def alone_costs(
+    t: int,
+    count: int,
+    joins: int,
+    mask: int,
+    job: IntArray,
+    left: IntArray,
+    bits: IntArray,
+    sets: IntArray,
+    price: FloatArray,
+    cells: int,
+    child: IntArray,
+    level: IntArray,
+    cell_cost: FloatArray,
+    kind_set: IntArray,
+    full_cost: FloatArray,
+    base_cost: float,
+    cpu_cost: float,
+    cpu_exponent: float,
+    cpu: FloatArray,
+    job_class: IntArray,
+    up: IntArray,
+    run_cost: FloatArray,
+    joint_cost: FloatArray,
+    joint_toll: float,
+) -> tuple[float, float]:
+    """Return what residents cost from a boundary to their ends, alone and at least in company.
+
+    In company, from slot ``joins`` on, a slot costs at least what they add to the cost of the others, of whom
+    ``mask`` gives the classes. ``left`` and ``sets`` are overwritten.
+    """
+    slots = price.shape[0]
+    without = 0.0
+    within = 0.0
+    stay = count
+    m = t
+    while stay > 0 and m < slots:
+        use = 0.0
+        running = 0.0
+        for i in range(count):
+            if left[i] > 0:
+                use += cpu[job[i]]
+                running += run_cost[job[i]]
+        value = price[m] + node_cost(
+            sets, cells, use, cell_cost, kind_set, full_cost, base_cost, cpu_cost, cpu_exponent
+        )
+        without += value + running
+        if m >= joins:
+            joint = -joint_toll
+            for c in range(cells):
+                joint += joint_cost[sets[c], mask]
+            value = min(value, joint)
+        within += value + running
+        gone = False
+        for i in range(count):
+            if left[i] > 0:
+                j = job[i]
+                pace = 0
+                for c in range(cells):
+                    if (bits[i] >> c) & 1:
+                        pace = max(pace, level[sets[c], job_class[j]])
+                left[i] -= up[j, pace]
+                if left[i] <= 0:
+                    stay -= 1
+                    gone = True
+        m += 1
+        if gone and stay > 0:
+            for c in range(cells):
+                sets[c] = 0
+            for i in range(count):
+                if left[i] > 0:
+                    for c in range(cells):
+                        if (bits[i] >> c) & 1:
+                            sets[c] = child[sets[c], job_class[job[i]]]
+    return without, within
+
+
+@jit
 def extend(
     t: int,
     low: int,
@@ -361,6 +439,53 @@ def extend(
                 # Run a slot with the residents of this depth.
                 fresh = False
                 n = present + depth
+                if rules.alone and depth > 0 and pairs == 0:
+                    # With whoever else may still start, now or later: see `alone_costs`.
+                    mask = 0
+                    for k in range(work.at[depth] + 1, candidates):
+                        mask |= class_bit[job_class[work.candidate[k]]]
+                    joins = slots
+                    if mask:
+                        joins = t
+                    for j in range(jobs):
+                        if (rules.later[t + 1, j // WORD] >> (j % WORD)) & 1:
+                            if not (work.been[depth, j // WORD] >> (j % WORD)) & 1:
+                                joins = min(joins, next_start[j, t + 1])
+                                mask |= class_bit[job_class[j]]
+                    for i in range(n):
+                        work.go_left[i] = work.left[i]
+                    for c in range(cells):
+                        work.new_set[c] = sets[depth, c]
+                    without, within = alone_costs(
+                        t,
+                        n,
+                        joins,
+                        mask,
+                        work.job,
+                        work.go_left,
+                        work.bits,
+                        work.new_set,
+                        rules.price,
+                        cells,
+                        child,
+                        level,
+                        cell_cost,
+                        kind_set,
+                        full_cost,
+                        base_cost,
+                        cpu_cost,
+                        cpu_exponent,
+                        cpu,
+                        job_class,
+                        up,
+                        run_cost,
+                        joint_cost,
+                        joint_toll,
+                    )
+                    if work.cost[depth] + within >= rules.limit:
+                        control[ALONE] += 1
+                        depth -= 1
+                        continue
                 value = node_cost(
                     sets[depth],
                     cells,
@@ -469,72 +594,44 @@ def extend(
                             if (work.open[j // WORD] >> (j % WORD)) & 1:
                                 joins = min(joins, next_start[j, t + 1])
                                 mask |= class_bit[job_class[j]]
-                        alone = 0.0
-                        lonely = 0.0
-                        stay = kept
                         for i in range(kept):
                             work.go_left[i] = work.new_left[i]
-                        m = t + 1
-                        while stay > 0 and m < slots:
-                            use = 0.0
-                            together = 0.0
-                            for i in range(kept):
-                                if work.go_left[i] > 0:
-                                    use += cpu[work.new_job[i]]
-                                    together += run_cost[work.new_job[i]]
-                            value = (
-                                node_cost(
-                                    work.new_set,
-                                    cells,
-                                    use,
-                                    cell_cost,
-                                    kind_set,
-                                    full_cost,
-                                    base_cost,
-                                    cpu_cost,
-                                    cpu_exponent,
-                                )
-                                + rules.price[m]
-                            )
-                            lonely += value + together
-                            if m >= joins:
-                                joint = -joint_toll
-                                for c in range(cells):
-                                    joint += joint_cost[work.new_set[c], mask]
-                                value = min(value, joint)
-                            alone += value + together
-                            left_now = False
-                            for i in range(kept):
-                                if work.go_left[i] > 0:
-                                    j = work.new_job[i]
-                                    pace = 0
-                                    for c in range(cells):
-                                        if (work.new_bits[i] >> c) & 1:
-                                            pace = max(pace, level[work.new_set[c], job_class[j]])
-                                    work.go_left[i] -= up[j, pace]
-                                    if work.go_left[i] <= 0:
-                                        stay -= 1
-                                        left_now = True
-                            m += 1
-                            if left_now and stay > 0:
-                                for c in range(cells):
-                                    work.new_set[c] = 0
-                                    for i in range(kept):
-                                        if work.go_left[i] > 0 and (work.new_bits[i] >> c) & 1:
-                                            work.new_set[c] = child[
-                                                work.new_set[c], job_class[work.new_job[i]]
-                                            ]
-                        least = cost + alone
-                        lonely = cost + lonely
-                        if cost + alone >= rules.limit:
+                        without, within = alone_costs(
+                            t + 1,
+                            kept,
+                            joins,
+                            mask,
+                            work.new_job,
+                            work.go_left,
+                            work.new_bits,
+                            work.new_set,
+                            rules.price,
+                            cells,
+                            child,
+                            level,
+                            cell_cost,
+                            kind_set,
+                            full_cost,
+                            base_cost,
+                            cpu_cost,
+                            cpu_exponent,
+                            cpu,
+                            job_class,
+                            up,
+                            run_cost,
+                            joint_cost,
+                            joint_toll,
+                        )
+                        least = cost + within
+                        lonely = cost + without
+                        if least >= rules.limit:
                             for p in range(pairs):
                                 a, b = rules.pair[p, 0], rules.pair[p, 1]
                                 has_a = (work.been[depth, a // WORD] >> (a % WORD)) & 1
                                 has_b = (work.been[depth, b // WORD] >> (b % WORD)) & 1
                                 if has_a != has_b:
-                                    alone = -np.inf
                                     least = -np.inf
-                            if cost + alone >= rules.limit:
+                            if least >= rules.limit:
                                 possible = False
                                 control[ALONE] += 1
                         for c in range(cells):

@@ -46,6 +46,12 @@ CLOSE = 2e-7
 """A bound this share below the best objective closes the gap."""
 
 BEAMS = (50, 500, 5_000, 50_000)
+CELL_BEAMS = (20, 200, 1_000)
+"""Labels kept at a boundary by the beams, on nodes of one cell and of several."""
+
+STAGES = (-3e-2, -1e-2, -3e-3)
+"""Limits of the exact searches before the last, in units of the objective."""
+
 MOST_CUTS = 120
 CUTS_A_ROUND = 25
 LEAST_VIOLATION = 0.02
@@ -410,7 +416,7 @@ class Search:
             prices = [self._prices(k, duals, decisions) for k in range(len(self.places))]
             for pricer, price in zip(self.pricers, prices, strict=True):
                 lanes = pricer.lanes(price)
-                for beam in BEAMS:
+                for beam in BEAMS if pricer.place.cells == 1 else CELL_BEAMS:
                     found, _ = pricer.search(price, limit=-epsilon, lanes=lanes, beam=beam, until=self.until)
                     added = self.master.add(found)
                     new += added
@@ -418,8 +424,7 @@ class Search:
                         break
             if new:
                 continue
-            stages = (-3e-3, -epsilon)
-            for limit in stages:
+            for limit in (*STAGES, -epsilon):
                 exact = []
                 for pricer, price in zip(self.pricers, prices, strict=True):
                     lanes = pricer.lanes(price, rounds=10)

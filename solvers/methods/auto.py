@@ -30,6 +30,7 @@ from ..base import METHODS, Hook, Method, Request, SearchProgress, options_text,
 from ..exact import ExactMethod
 from ..memory import TooLargeError
 from ..search import best_policy_plan, start_plan, start_share_s
+from .branch_and_price import BranchAndPriceMethod
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,6 +56,11 @@ class Auto(ExactMethod):
             out.append("branch-and-price")
         return [*out, "milp", "cpsat"]
 
+    def prepare(self, instance: Instance) -> None:
+        """Have branch-and-price compiled where it would be tried."""
+        if "branch-and-price" in self.choose(instance, 3600.0):
+            BranchAndPriceMethod().prepare(instance)
+
     def solve(self, instance: Instance, request: Request) -> Result:
         """Return the best schedule of all that were tried, with what is proved about it.
 
@@ -64,6 +70,8 @@ class Auto(ExactMethod):
             No method takes the instance and no policy gives a feasible schedule; the text says why.
         """
         task = self.task(instance, request)
+        if task.time_limit_s != 0.0:
+            self.prepare(instance)
         began = time.monotonic()
         slot_s = task.grid_s or automatic_slot_s(instance)
         best = _Best(self.name, instance, slot_s, request, dict(task.options), began)
