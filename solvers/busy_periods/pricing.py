@@ -2,6 +2,38 @@
 
 :class:`Pricer` drives :func:`solvers.busy_periods.kernel.extend` slot by slot, so that a time limit or a
 Ctrl-C is met between slots, and turns closed labels into :class:`Column` objects.
+
+Without a beam the answer is exact in this sense: if some column has a reduced cost below the limit (at most
+0), one is found; and if the columns of a schedule are split into busy periods, the reduced cost of each
+part is at least the least one that was met, or the limit. That is what the bound of
+:class:`solvers.busy_periods.master.Master` needs. Labels are dropped for these reasons, each of which keeps
+it:
+
+*Lanes.* A node of C cells with at most K jobs each is C K lanes. A lane pays its part of the node's
+standing power whether it is used or not; a job that holds h cells fills h lanes and pays its own part of
+the load-dependent cost in the best company that it can have, at the pace of that company. Letting each lane
+choose its jobs for itself, and jobs be chosen more than once at a price (``extra``, a Lagrange multiplier
+for "at most once", improved by a few subgradient steps), gives what can be gained at most until the busy
+period ends. A second table lets no further job start on any lane and adds what each could add at most
+(``margin``).
+
+*Alone.* Take residents R and whoever joins them later, O. Without R, the jobs of O make one or more busy
+periods of their own, which cost no more than what they cost in company; and R adds to every slot at least
+what it adds to the cost of the best company. So the reduced cost is at least that of the label, plus R's
+least additions until it is gone, plus the reduced cost of O by itself. The last is at least 0 if no busy
+period of fewer jobs is below 0, and of those that are, one with the fewest jobs is never dropped. Where
+many labels have the same few jobs left to start, the least reduced cost of these by themselves (a
+*prospect*) is worked out by the same dynamic programme. This needs that company never speeds a job up
+(:attr:`Place.monotone`) and never makes a slot cheaper, the running of the others included
+(:attr:`Place.toll` 0), and prices that are not negative.
+
+*Dominance.* Of two labels of a boundary with the same residents on the same cells, the one with no more
+work left of any resident may do whatever the other may, at no higher cost: a job that ends sooner slows
+nobody down any more and costs nothing any more. How far measured tables break that is the toll. Where a job
+ends so soon that the node falls idle, the busy period falls in two, whose reduced costs add up to no more.
+A job that one may still start and the other may not is worth at most its dual less what its run adds at
+least (``worth``). Cuts count against the label that has an odd number of a triple's jobs. A job whose end
+has a lower limit, or that has to be together with another one, must have the same work left in both.
 """
 
 from __future__ import annotations
