@@ -75,7 +75,7 @@ class Master:
         self.jobs, self.slots, self.sleep = jobs, slots, sleep
         self.columns: list[Column] = []
         self.cuts: list[tuple[int, ...]] = []
-        self._known: set[tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]] = set()
+        self._known: dict[tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]], int] = {}
         self._off: FloatArray = np.zeros(0)
         self._horizon = (slots, slots)
         self.solver: Any = load_empty()
@@ -110,13 +110,19 @@ class Master:
             self.cut_row += slots - 1
 
     def add(self, columns: Sequence[Column]) -> int:
-        """Add the columns that are new, and return how many there were."""
+        """Add the columns that are new or cheaper than before, and return how many there were."""
         new = 0
         for c in columns:
             key = (c.place, c.jobs, c.starts, c.ends)
-            if key in self._known:
+            at = self._known.get(key)
+            if at is not None:
+                # The same on other cells: the cheaper way stays.
+                if c.cost < self.columns[at].cost * (1.0 - 1e-12):
+                    self.columns[at] = c
+                    self.solver.changeColCost(self.fixed + at, c.cost)
+                    new += 1
                 continue
-            self._known.add(key)
+            self._known[key] = len(self.columns)
             new += 1
             self.columns.append(c)
             base = self.jobs + c.place * self.slots

@@ -55,9 +55,15 @@ STAGES = (-3e-2, -1e-2, -3e-3)
 MOST_CUTS = 120
 CUTS_A_ROUND = 25
 LEAST_VIOLATION = 0.02
-ENUMERATION_LABELS = 4_000_000
-ENUMERATION_COLUMNS = 60_000
-LISTING_SHARE = 0.6
+LISTING_LABELS = 8_000_000
+LISTING_COLUMNS = 60_000
+LISTING_SHARES = (0.1, 0.3, 0.6, 1.0)
+"""Shares of the gap within which columns are listed, one after the other."""
+
+LISTING_GAP = 0.003
+"""Columns are listed when the gap is at most this share of the objective; cuts come first if it is larger."""
+
+LISTING_AGAIN = 0.6
 """Listing that needed too many labels is tried again when the gap has shrunk to this share."""
 
 LEAST_PROGRESS = 0.02
@@ -335,21 +341,23 @@ class Search:
         if bound >= self.target:
             return bound, []
         self._round(value)
-        listed_at = math.inf
+        listed_at = LISTING_GAP * abs(self.target) / LISTING_AGAIN
+        more_cuts = self.cutting
         while bound < self.target:
             gap = self.target - bound
-            if self.listing and math.isfinite(self.report.value) and gap < LISTING_SHARE * listed_at:
-                listed_at = gap
-                if self._finish(decisions, bound):
-                    return math.inf, []
-            if not self.cutting or len(self.master.cuts) >= MOST_CUTS or not self._separate(value):
-                break
-            before = bound
-            bound, value, _ = self._converge(decisions, bound)
-            if root:
-                self._set_bound(bound)
-                self.report.cut_bound = bound - self.constant
-            if bound - before < LEAST_PROGRESS * (self.target - before) and math.isfinite(self.report.value):
+            if self.listing and math.isfinite(self.report.value) and gap < LISTING_AGAIN * listed_at:
+                bound = self._list(decisions, bound)
+                if root:
+                    self._set_bound(bound)
+                listed_at = self.target - bound
+            elif more_cuts and len(self.master.cuts) < MOST_CUTS and self._separate(value):
+                before = bound
+                bound, value, _ = self._converge(decisions, bound)
+                if root:
+                    self._set_bound(bound)
+                    self.report.cut_bound = bound - self.constant
+                more_cuts = bound - before > LEAST_PROGRESS * gap or math.isinf(self.report.value)
+            else:
                 break
         if bound >= self.target:
             return bound, []
@@ -431,7 +439,8 @@ class Search:
                     found, least = pricer.search(price, limit=limit, lanes=lanes, until=self.until)
                     exact.append(min(least, limit))
                     new += self.master.add(found)
-                bound = max(bound, self.master.bound(duals, exact))
+                self._last_bound = self.master.bound(duals, exact)
+                bound = max(bound, self._last_bound)
                 self._node_bound = bound
                 if new or bound >= self.target:
                     break
@@ -487,47 +496,59 @@ class Search:
     def _offer_columns(self, columns: Sequence[Column]) -> None:
         self.offer(plan_of(self.space, self.places, columns))
 
-    def _finish(self, decisions: Decisions, bound: float) -> bool:
-        """List all columns that a better schedule of this node can have, and solve over them."""
-        duals = self._last
-        gap = self.target + max(CLOSE * abs(self.report.value), 0.0) - bound
-        columns: list[Column] = []
-        for k, pricer in enumerate(self.pricers):
-            price = self._prices(k, duals, decisions)
-            before = pricer.most_labels
-            pricer.most_labels = ENUMERATION_LABELS
-            try:
-                found, _ = pricer.search(
-                    price,
-                    limit=gap + EPSILON,
-                    lanes=pricer.lanes(price, rounds=5),
-                    whole=True,
-                    until=self.until,
-                )
-            except TooManyLabels:
-                _LOG.info("branch-and-price: too many labels within a gap of %g", gap)
-                return False
-            finally:
-                pricer.most_labels = before
-            columns += found
-        best: dict[tuple[int, tuple[int, ...], int, int], Column] = {}
-        for c in columns:
-            key = (c.place, c.jobs, c.first, c.end)
-            if key not in best or c.cost < best[key].cost:
-                best[key] = c
-        columns = list(best.values())
-        _LOG.info("branch-and-price: %d columns within the gap", len(columns))
-        if len(columns) > ENUMERATION_COLUMNS:
-            return False
-        left = self.until - time.monotonic()
-        found_rows, done = self._integer(columns, seconds=left, horizon=decisions.horizon)
-        if found_rows is not None:
-            self._offer_columns([columns[i] for i in found_rows])
-        if not done:
-            if self._late():
-                raise OutOfTime
-            return False
-        return True
+    def _list(self, decisions: Decisions, bound: float) -> float:
+        """List all columns that a better schedule of this node can have, and solve over them.
+
+        A schedule with a column whose reduced cost is d or more costs at least the bound plus d. So an
+        optimum over all columns below d is one if it is no more than that, and else the bound rises by d.
+        Small d come first: they give good schedules, which leave less of the gap to list.
+        """
+        # Reduced costs belong to the bound of their own duals, which may be less than what is known.
+        duals, low = self._last, self._last_bound
+        for share in LISTING_SHARES:
+            reach = share * (self.target - low)
+            columns: list[Column] = []
+            for k, pricer in enumerate(self.pricers):
+                price = self._prices(k, duals, decisions)
+                before = pricer.most_labels
+                pricer.most_labels = LISTING_LABELS
+                try:
+                    found, _ = pricer.search(
+                        price,
+                        limit=reach + EPSILON,
+                        lanes=pricer.lanes(price, rounds=5),
+                        whole=True,
+                        until=self.until,
+                    )
+                except TooManyLabels:
+                    _LOG.info("branch-and-price: too many labels within %g", reach)
+                    return bound
+                finally:
+                    pricer.most_labels = before
+                columns += found
+            best: dict[tuple[int, tuple[int, ...], int, int], Column] = {}
+            for c in columns:
+                key = (c.place, c.jobs, c.first, c.end)
+                if key not in best or c.cost < best[key].cost:
+                    best[key] = c
+            columns = list(best.values())
+            _LOG.info("branch-and-price: %d columns within %g", len(columns), reach)
+            if len(columns) > LISTING_COLUMNS:
+                return bound
+            rows, done = self._integer(
+                columns, seconds=self.until - time.monotonic(), horizon=decisions.horizon
+            )
+            if rows is not None:
+                self._offer_columns([columns[i] for i in rows])
+            if not done:
+                if self._late():
+                    raise OutOfTime
+                return bound
+            bound = max(bound, low + reach)
+            self._node_bound = bound
+            if bound >= self.target:
+                return bound
+        return bound
 
     def _integer(
         self, columns: Sequence[Column], *, seconds: float, horizon: tuple[int, int] | None = None
