@@ -1,11 +1,13 @@
 """Seeded random instances of a few jobs that use every feature of the model, for comparing exact methods.
 
-`random_instance(rng)` draws one; `features(instance)` says which of :data:`FEATURES` it uses. All times are
-multiples of a minute, so that slots of ten minutes cut runs at odd places.
+`random_instance(rng)` draws one; `features(instance)` says which of :data:`FEATURES` it uses.
+`agreement_instance(seed)` draws one that several methods cover and solve quickly. All times are multiples of
+a minute, so that slots of ten minutes cut runs at odd places.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -17,6 +19,9 @@ from eaco_opt.job import Job, MemoryKind
 from eaco_opt.limits import AdmissionRule, Limits, Objective, ObjectiveForm
 from eaco_opt.power import GpuPower, MeasuredPower, PowerModel, ServerPower
 from eaco_opt.profile import EpochTime, Profile
+from formulations.grid import make_grid
+from formulations.milp_arrays import MilpArraysFormulation
+from solvers.bruteforce import estimate_plans
 
 SLOT_S = 600.0
 
@@ -42,6 +47,7 @@ FEATURES = (
     "concave power",
     "K 1",
     "K 3",
+    "K 4",
     "infinite deadline",
     "twins",
     "U above 1",
@@ -140,13 +146,14 @@ def _truth(rng: np.random.Generator, kinds: list[str]) -> Interference:
     )  # fmt: skip
 
 
-def _sizes(cluster: Cluster, profile: Profile) -> list[int]:
+def _sizes(cluster: Cluster, profile: Profile, wide: bool) -> list[int]:
     """Return the GPU counts for which some node type with enough nodes has an epoch time."""
     out: set[int] = set()
+    most = math.inf if wide else min(t.gpus for t in cluster.node_types)
     for t in cluster.node_types:
         nodes = sum(node.node_type == t.name for node in cluster.nodes)
         if profile.epoch_time_s(t.gpu_type, 1) is not None:
-            out |= set(range(1, nodes * t.gpus + 1))
+            out |= set(range(1, int(min(nodes * t.gpus, most)) + 1))
     return sorted(out)
 
 
@@ -158,6 +165,8 @@ def random_instance(
     most_gpus: int = 3,
     slack: tuple[int, int] = (1, 6),
     infinite: float = 0.1,
+    wide: bool = True,
+    wakes: bool = True,
 ) -> Instance:
     """Draw an instance.
 
@@ -173,12 +182,19 @@ def random_instance(
         Range of what deadlines leave beyond the exclusive running time, in slots.
     infinite
         Chance of a deadline at infinity.
+    wide
+        Whether jobs may need several nodes.
+    wakes
+        Whether nodes may need time or energy to wake up.
     """
     kinds = ["a", "b", "c"][: int(rng.integers(1, 4))]
     while True:
         cluster = _cluster(rng, kinds, most_nodes, most_gpus)
+        if not wakes:
+            awake = (dataclasses.replace(t, wake_s=0.0, wake_energy_j=0.0) for t in cluster.node_types)
+            cluster = dataclasses.replace(cluster, node_types=tuple(awake))
         profiles = [_profile(rng, kind, len(cluster.node_types)) for kind in kinds]
-        profiles = [p for p in profiles if _sizes(cluster, p)]
+        profiles = [p for p in profiles if _sizes(cluster, p, wide)]
         if profiles:
             break
     count = int(rng.integers(jobs[0], jobs[1] + 1))
@@ -195,7 +211,7 @@ def random_instance(
             rows.append(row)
             continue
         profile = profiles[int(rng.integers(len(profiles)))]
-        sizes = _sizes(cluster, profile)
+        sizes = _sizes(cluster, profile, wide)
         full = [t.gpus for t in cluster.node_types if t.gpus in sizes]
         gpus = int(rng.choice(full if whole and full else sizes))
         epochs = int(rng.integers(1, 4))
@@ -241,6 +257,33 @@ def random_instance(
     )
 
 
+def agreement_instance(seed: int, *, most_plans: float = 3e6, most_nonzeros: int = 3_000) -> Instance:
+    """Draw an instance of 2 to 5 jobs, each of which fits somewhere, that several methods solve quickly.
+
+    Parameters
+    ----------
+    seed
+        Which one.
+    most_plans, most_nonzeros
+        What brute force has to go through, and size of the MILP, at most; larger ones are drawn again.
+    """
+    rng = np.random.default_rng([2024, seed])
+    while True:
+        instance = random_instance(
+            rng,
+            jobs=(2, 5),
+            most_gpus=int(rng.integers(3, 5)),
+            most_nodes=int(rng.integers(2, 4)),
+            slack=(2, 6),
+            wide=_chance(rng, 0.5),
+            wakes=False,
+        )
+        if 0.0 < estimate_plans(instance, SLOT_S) <= most_plans:
+            size = MilpArraysFormulation().estimate(instance, make_grid(instance, SLOT_S))
+            if size.nonzeros <= most_nonzeros:
+                return instance
+
+
 def features(instance: Instance) -> set[str]:
     """Return which of `FEATURES` an instance uses: what it holds, not what its optimum happens to need."""
     jobs, truth, limits, objective = instance.jobs, instance.truth, instance.limits, instance.objective
@@ -278,6 +321,7 @@ def features(instance: Instance) -> set[str]:
         "concave power": any(t.power.gpu.exponent < 1.0 for t in types),
         "K 1": limits.max_share == 1,
         "K 3": limits.max_share >= 3,
+        "K 4": limits.max_share >= 4,
         "infinite deadline": any(math.isinf(j.deadline_s) for j in jobs),
         "twins": len(set(keys)) < len(keys),
         "U above 1": limits.u_threshold > 1.0,
