@@ -23,6 +23,7 @@ def app() -> typer.Typer:
     group.command("simulate")(simulate_command)
     group.command("evaluate")(evaluate_command)
     group.command("build")(build_command)
+    group.command("exact")(exact_command)
     return group
 
 
@@ -124,3 +125,34 @@ def build_command(
         f"Index sets and coefficients, prepared once for both, took {rows[0]['prepare_s']:.2f} s; counted "
         f"for each, arrays are {rows[0]['speed_to_pulp_prepared']:.1f} times faster."
     )
+
+
+def exact_command(
+    quick: QuickFlag = False,
+    only: Annotated[
+        str, typer.Option("--only", metavar="A,B", help="Lines whose names begin with one of these.")
+    ] = "",
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Seeds 0 to N - 1.")] = 10,
+    out: OutOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Run again what --out keeps.")] = False,
+    json: o.JsonFlag = False,
+    quiet: o.QuietFlag = False,
+) -> None:
+    """Run the exact methods on generated instances by size, and count what they prove in their time."""
+    screen = Out(json=json, quiet=quiet)
+    from ..exact_bench import chosen_lines, exact_rows, summary_rows
+
+    lines = chosen_lines([w.strip() for w in only.split(",") if w.strip()], quick=quick)
+    with screen.progress("bench exact", total=1) as bar:
+        rows = exact_rows(
+            lines,
+            range(min(seeds, 2) if quick else seeds),
+            out=out,
+            force=force,
+            tell=lambda text, done, total: bar.at(done, total, text),
+        )
+    summary = summary_rows(rows)
+    screen.document({"rows": rows, "summary": summary})
+    heads = ("line", "limit [s]", "seeds", "infeasible", "proved", "median [s]", "largest gap left [%]")
+    keys = ("line", "time_limit_s", "runs", "infeasible", "proved", "median_s", "largest_gap_percent")
+    screen.table(heads, [[_text(r[k]) for k in keys] for r in summary])

@@ -1,0 +1,108 @@
+"""The strength tables: what is run, what is kept, and how runs are counted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eaco_opt.errors import EacoError
+from experiments import exact_bench
+from experiments.cli import main
+from experiments.exact_bench import (
+    COLUMNS,
+    LINES,
+    QUICK,
+    Line,
+    chosen_lines,
+    exact_rows,
+    summary_rows,
+    summary_text,
+)
+
+TINY = Line(family="whole-node", jobs=3, nodes=2, method="bruteforce", time_limit_s=60.0)
+
+
+def test_a_row_says_what_was_run_and_what_came_of_it() -> None:
+    """A tiny line is proved: bound and objective meet, and the row names instance, method and versions."""
+    (row,) = exact_rows([TINY], [1])
+    assert tuple(row) == COLUMNS
+    assert row["status"] == "optimal"
+    assert row["bound"] == pytest.approx(row["objective"], rel=1e-6)
+    assert (row["line"], row["seed"], row["limits"]) == ("whole-node-3x2-bruteforce", 1, "loose")
+    assert row["digest"] and row["version"] and row["python"]
+
+
+def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finished runs are not run again, a half-written line is, and `force` runs all again."""
+    ran: list[int] = []
+
+    def instant(line: Line, seed: int) -> dict[str, Any]:
+        ran.append(seed)
+        return {
+            "line": line.name,
+            "time_limit_s": 1.0,
+            "seed": seed,
+            "status": "optimal",
+            "gap": 0.0,
+            "wall_s": 2.0,
+        }
+
+    monkeypatch.setattr(exact_bench, "_run", instant)
+    first = exact_rows([TINY], [0, 1, 2], out=tmp_path)
+    assert ran == [0, 1, 2]
+    store = tmp_path / "exact.jsonl"
+    lines = store.read_text().splitlines()
+    store.write_text("\n".join(lines[:2]) + "\n" + lines[2][:20])
+    assert exact_rows([TINY], [0, 1, 2], out=tmp_path) == first
+    assert ran == [0, 1, 2, 2]
+    assert [json.loads(x)["seed"] for x in store.read_text().splitlines()] == [0, 1, 2]
+    exact_rows([TINY], [0], out=tmp_path, force=True)
+    assert ran[-1] == 0
+    assert (tmp_path / "exact.csv").read_text().startswith("line,family,")
+
+
+def test_infeasible_seeds_are_counted_apart() -> None:
+    """Of four runs one is infeasible, one proved, one left at 0.1 %, one without bound: 1 of 3 is proved."""
+    base = {"line": "a", "time_limit_s": 5.0, "wall_s": 4.0}
+    rows = [
+        {**base, "status": "infeasible", "gap": None},
+        {**base, "status": "optimal", "gap": 0.0},
+        {**base, "status": "feasible", "gap": 0.001},
+        {**base, "status": "feasible", "gap": None},
+    ]
+    (row,) = summary_rows(rows)
+    assert (row["runs"], row["infeasible"], row["proved"], row["within_0.2_percent"], row["unknown"]) == (
+        4, 1, 1, 2, 1,
+    )  # fmt: skip
+    assert row["largest_gap_percent"] == pytest.approx(0.1)
+    assert "| a | 5 | 4 | 1 | 1 of 3 | 2 of 3 | 1 | 4.0 | 4.0 | 0.10 |" in summary_text(rows)
+
+
+def test_lines_are_chosen_by_the_beginning_of_their_names() -> None:
+    """Names are unique; an unknown word is an error that lists them; a file is no folder."""
+    names = [line.name for line in (*LINES, *QUICK)]
+    assert len(set(names)) == len(names)
+    assert {line.jobs for line in chosen_lines(["whole-node-20x6"])} == {20}
+    with pytest.raises(EacoError, match=r"no line begins with 'x'; there are: whole-node-10x3"):
+        chosen_lines(["x"])
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    """The error names the file."""
+    (tmp_path / "f").write_text("")
+    with pytest.raises(EacoError, match="expected a folder, found a file"):
+        exact_rows([TINY], [0], out=tmp_path / "f")
+
+
+def test_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`bench exact` gives rows and their summary as JSON."""
+    monkeypatch.setattr(exact_bench, "QUICK", (TINY,))
+    assert main(["bench", "exact", "--quick", "--seeds", "1", "--out", str(tmp_path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [r["status"] for r in document["rows"]] == ["optimal"]
+    assert document["summary"][0]["proved"] == 1
