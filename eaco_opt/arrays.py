@@ -161,22 +161,31 @@ class ArrayView:
         node = int(self.gpu_node[number])
         return node, number - int(self.first_gpu[node])
 
-    def reference(self) -> tuple[float, float, float]:
+    def reference(self, slot_s: float | None = None) -> tuple[float, float, float]:
         """Return E0 [J], T0 [s] and J0 [s] of the exclusive reference (docs/model.md section 3).
 
         All are 0 without jobs, and where a job fits on no node type: there is no exclusive
         execution to compare with.
+
+        Parameters
+        ----------
+        slot_s
+            Instead of E0, T0 and J0, which are continuous values, the same of exclusive execution with
+            durations rounded up to slots of this length [s] (docs/model.md 5.6).
         """
+        if slot_s is not None:
+            return self._work_out_reference(slot_s)
         if self._reference is None:
-            self._reference = self._work_out_reference()
+            self._reference = self._work_out_reference(None)
         return self._reference
 
-    def _work_out_reference(self) -> tuple[float, float, float]:
+    def _work_out_reference(self, slot_s: float | None) -> tuple[float, float, float]:
         n = len(self.epochs)
         if n == 0:
             return 0.0, 0.0, 0.0
         cache: dict[tuple[float, ...], tuple[float, float] | None] = {}
         energy = np.zeros(n)
+        run_s = np.zeros(n)
         tau = np.zeros(n)
         for j in range(n):
             key = (
@@ -192,9 +201,13 @@ class ArrayView:
             if found is None:
                 return 0.0, 0.0, 0.0
             power, tau[j] = found
-            energy[j] = self.epochs[j] * tau[j] * power
+            run_s[j] = self.epochs[j] * tau[j]
+            if slot_s is not None:
+                run_s[j] = slot_s * max(1.0, math.ceil(run_s[j] * (1.0 - PROGRESS_TOLERANCE) / slot_s))
+                tau[j] = run_s[j] / self.epochs[j]
+            energy[j] = run_s[j] * power
         pue = self.instance.cluster.pue
-        return float(energy.sum() * pue), float(tau.mean()), float((self.epochs * tau).mean())
+        return float(energy.sum() * pue), float(tau.mean()), float(run_s.mean())
 
     def _exclusive(self, j: int) -> tuple[float, float] | None:
         """Return node power [W] and epoch time [s] of job ``j`` alone on its best node type, if any."""

@@ -1,0 +1,394 @@
+"""How far methods are from the optimum on a grid, within the static class: :func:`gap_study`.
+
+Every value of a row is in the same physics (docs/model.md section 5) and class (section 4): policies run in
+their static form on the slots, an exact method gives the optimum or a bound there, and shares of the
+attainable saving are taken from exclusive execution on the same slots (section 7). Optima and bounds are told
+apart in every row (``reference_kind``) and are never averaged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eaco_opt.errors import EacoError, ScheduleError
+from eaco_opt.evaluation import Evaluation
+from eaco_opt.impossible import impossible_jobs
+from eaco_opt.instance import Instance
+from eaco_opt.limits import ObjectiveForm
+from eaco_opt.physics import evaluate, plan_schedule
+from eaco_opt.result import Result, Status
+from eaco_opt.schedule import Placement, Plan, Schedule, ScheduleClass
+from eaco_opt.simulator import Policy
+from formulations.grid import automatic_slot_s
+from solvers.run import need_instance, solve
+from solvers.verify import refuse_violations
+
+from .entries import Entry, entries_of
+
+DEFAULT_METHODS = ("fifo", "fifo_packed", "gandiva", "eaco")
+DEFAULT_LIMIT_S = 60.0
+
+COLUMNS = (
+    "instance", "digest", "method", "class", "status", "slot_s", "alpha", "objective", "reference",
+    "reference_kind", "gap", "gap_relaxed", "attained_share", "attained_share_no_sharing_ref",
+    "exclusive_objective", "no_sharing_objective", "no_sharing_status", "relaxed_reference",
+    "relaxed_reference_kind", "energy_kwh", "avg_tpe_h", "deadline_misses", "threshold_excess", "seconds",
+    "seed", "exact_method", "message",
+)  # fmt: skip
+"""Keys of a row, and columns of ``gap.csv``."""
+
+LEAST_ROOM = 1e-6
+"""Shares are null where reference and bound are closer than this share of the reference (docs/model.md 7)."""
+
+Tell = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What an exact method says about an instance on a grid.
+
+    Attributes
+    ----------
+    value
+        Optimum or lower bound, ``None`` where there is neither.
+    kind
+        ``optimum``, ``bound``, or ``None``.
+    result
+        The method's result, or ``None`` where it refused.
+    message
+        What it said.
+    """
+
+    value: float | None
+    kind: str | None
+    result: Result | None
+    message: str
+
+
+def exact_reference(
+    instance: Instance,
+    method: str,
+    *,
+    slot_s: float,
+    time_limit_s: float | None,
+    seed: int = 0,
+    threads: int = 1,
+) -> Reference:
+    """Return the optimum of an instance on a grid, or the best bound within the limit."""
+    try:
+        result = solve(instance, method, grid_s=slot_s, time_limit_s=time_limit_s, seed=seed, threads=threads)
+    except EacoError as error:
+        return Reference(value=None, kind=None, result=None, message=str(error))
+    if result.status is Status.OPTIMAL and result.evaluation is not None:
+        return Reference(
+            value=result.evaluation.objective, kind="optimum", result=result, message=result.message
+        )
+    kind = None if result.bound is None else "bound"
+    return Reference(value=result.bound, kind=kind, result=result, message=result.message)
+
+
+def exclusive_objective(instance: Instance, slot_s: float) -> float | None:
+    """Return the objective of exclusive execution on slots: durations rounded up (docs/model.md 5.6).
+
+    ``None`` where some job fits no node type.
+    """
+    view = instance.arrays()
+    e0, t0, j0 = view.reference()
+    if not instance.jobs or t0 <= 0.0:
+        return None
+    energy, tpe, jtt = view.reference(slot_s)
+    o = instance.objective
+    if o.form is ObjectiveForm.RAW:
+        return o.alpha * energy / 3.6e6 + (1.0 - o.alpha) * tpe / 3600.0 + o.jtt_weight * jtt / 3600.0
+    energy_part = o.alpha * energy / e0 if e0 > 0.0 else 0.0
+    return energy_part + (1.0 - o.alpha) * tpe / t0 + (o.jtt_weight * jtt / j0 if j0 > 0.0 else 0.0)
+
+
+def attained(
+    instance: Instance, start: float | None, value: float | None, bound: float | None
+) -> float | None:
+    """Return the share of the attainable saving, (start - value) / (start - bound).
+
+    ``None`` where one is missing, where there is nothing to save, and where sleep power or wake-ups cost
+    something (docs/model.md section 7).
+    """
+    if start is None or value is None or bound is None or start - bound <= LEAST_ROOM * abs(start):
+        return None
+    used = {node.node_type for node in instance.cluster.nodes}
+    for node_type in instance.cluster.node_types:
+        extras = (node_type.sleep_w, node_type.wake_s, node_type.wake_energy_j)
+        if node_type.name in used and max(extras) > 0.0:
+            return None
+    return (start - value) / (start - bound)
+
+
+def relaxed_instance(instance: Instance, found: Evaluation) -> Instance:
+    """Return the instance without the missed deadlines, and with U_threshold as high as was used."""
+    jobs = tuple(
+        dataclasses.replace(job, deadline_s=math.inf) if late else job
+        for job, late in zip(instance.jobs, found.jobs.missed.tolist(), strict=True)
+    )
+    limits = instance.limits
+    if found.threshold_excess > 0.0:
+        limits = dataclasses.replace(limits, u_threshold=limits.u_threshold + found.threshold_excess)
+    return dataclasses.replace(instance, jobs=jobs, limits=limits)
+
+
+def gap_study(
+    instances: Sequence[Instance | tuple[str, Instance]],
+    methods: str | Sequence[str | Policy] = DEFAULT_METHODS,
+    *,
+    schedules: Sequence[Schedule | tuple[str, Schedule]] = (),
+    alpha: float | None = None,
+    exact: str = "auto",
+    time_limit_s: float | None = DEFAULT_LIMIT_S,
+    grid_s: float | str | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    progress: Tell | None = None,
+) -> list[dict[str, Any]]:
+    """Return a row for each instance and method, with the keys of :data:`COLUMNS`.
+
+    Parameters
+    ----------
+    instances
+        Instances, alone or as (name, instance).
+    methods, schedules
+        What to put beside the optimum: as for :func:`experiments.compare.compare`. Schedules have to be
+        static, with starts on slots.
+    alpha
+        Weight of energy instead of the instances' own.
+    exact
+        Method that gives the optimum or bound; its schedule is a row as well.
+    time_limit_s
+        Wall-clock limit of each exact solve [s]: one an instance, one for the best schedule without sharing,
+        and one for each set of broken deadlines and thresholds.
+    grid_s
+        Slot length [s], or ``None`` or ``"auto"`` for the automatic rule.
+    seed, threads
+        For whatever is drawn, and for the exact method.
+    progress
+        Called with text, steps done and steps in all.
+
+    Raises
+    ------
+    EacoError
+        A method, option or schedule is not usable. That an instance is infeasible or that nothing was proved
+        is no error: its rows say so.
+    """
+    named = [item if isinstance(item, tuple) else (item.name, item) for item in instances]
+    if not named:
+        raise EacoError("gap: no instance was given; name at least one")
+    entries = entries_of("gap", methods, schedules)
+    rows: list[dict[str, Any]] = []
+    total = len(named) * (len(entries) + 2)
+    done = 0
+
+    def tell(text: str) -> None:
+        nonlocal done
+        if progress is not None:
+            progress(text, done, total)
+        done += 1
+
+    for name, given in named:
+        need_instance("gap", given)
+        instance = given
+        if alpha is not None:
+            instance = dataclasses.replace(given, objective=dataclasses.replace(given.objective, alpha=alpha))
+        slot_s = automatic_slot_s(instance) if grid_s in (None, "auto") else grid_s
+        if not isinstance(slot_s, int | float):
+            raise EacoError(f"gap: grid_s must be a number of seconds or 'auto', got {grid_s!r}")
+        study = _Study(name, instance, float(slot_s), exact, time_limit_s, seed, threads)
+        tell(f"{name}: {exact}")
+        study.solve()
+        tell(f"{name}: without sharing")
+        study.solve_alone()
+        rows.append(study.own_row())
+        for entry in entries:
+            tell(f"{name}: {entry.label}")
+            rows.append(study.row(entry))
+    return rows
+
+
+class _Study:
+    """One instance on its grid."""
+
+    def __init__(
+        self,
+        name: str,
+        instance: Instance,
+        slot_s: float,
+        exact: str,
+        time_limit_s: float | None,
+        seed: int,
+        threads: int,
+    ) -> None:
+        self.name, self.instance, self.slot_s = name, instance, slot_s
+        self.exact, self.limit, self.seed, self.threads = exact, time_limit_s, seed, threads
+        self.exclusive = exclusive_objective(instance, slot_s)
+        self.reference = Reference(value=None, kind=None, result=None, message="")
+        self.alone = self.reference
+        self._relaxed: dict[Any, Reference] = {}
+        self.seconds = 0.0
+
+    def _solve(self, instance: Instance) -> Reference:
+        return exact_reference(
+            instance,
+            self.exact,
+            slot_s=self.slot_s,
+            time_limit_s=self.limit,
+            seed=self.seed,
+            threads=self.threads,
+        )
+
+    def solve(self) -> None:
+        began = time.perf_counter()
+        self.reference = self._solve(self.instance)
+        self.seconds = time.perf_counter() - began
+
+    def solve_alone(self) -> None:
+        """Find the best schedule without sharing: the same instance with at most one job on a GPU."""
+        limits = dataclasses.replace(self.instance.limits, max_share=1)
+        self.alone = self._solve(dataclasses.replace(self.instance, limits=limits))
+
+    def _base(self, label: str) -> dict[str, Any]:
+        from eaco_opt.io_digest import instance_digest
+
+        alone = self.alone.result
+        row: dict[str, Any] = dict.fromkeys(COLUMNS)
+        row.update(
+            {
+                "instance": self.name,
+                "digest": instance_digest(self.instance),
+                "method": label,
+                "class": str(ScheduleClass.STATIC),
+                "slot_s": self.slot_s,
+                "alpha": self.instance.objective.alpha,
+                "reference": self.reference.value,
+                "reference_kind": self.reference.kind,
+                "exclusive_objective": self.exclusive,
+                "no_sharing_objective": None
+                if alone is None or alone.evaluation is None
+                else alone.evaluation.objective,
+                "no_sharing_status": None if alone is None else str(alone.status),
+                "seed": self.seed,
+                "exact_method": self.exact,
+            }
+        )
+        return row
+
+    def own_row(self) -> dict[str, Any]:
+        """Return the row of the exact method itself."""
+        row = self._base(self.exact)
+        result = self.reference.result
+        row["seconds"] = self.seconds
+        row["message"] = self.reference.message
+        if result is None:
+            row["status"] = str(Status.UNKNOWN)
+            return row
+        row["status"] = str(result.status)
+        if result.evaluation is not None:
+            self._measure(row, result.evaluation)
+        return row
+
+    def row(self, entry: Entry) -> dict[str, Any]:
+        """Return the row of a policy, another method or a schedule."""
+        row = self._base(entry.label)
+        began = time.perf_counter()
+        try:
+            found, status, message = self._run(entry)
+        except ScheduleError as error:
+            raise EacoError(f"gap: schedule {entry.label!r} for instance {self.name!r}: {error}") from error
+        row["seconds"] = time.perf_counter() - began
+        row["status"], row["message"] = status, message
+        if found is not None:
+            self._measure(row, found)
+        return row
+
+    def _run(self, entry: Entry) -> tuple[Evaluation | None, str, str]:
+        if entry.kind == "schedule":
+            if entry.schedule is None:  # pragma: no cover - entries_of gives one
+                raise EacoError(f"gap: {entry.label!r} is no schedule")
+            return self._own_schedule(entry.label, entry.schedule), str(Status.FEASIBLE), ""
+        blocked = [job for job in impossible_jobs(self.instance) if not job.deadline_only]
+        if entry.kind == "policy" and blocked:
+            return (
+                None,
+                str(Status.INFEASIBLE),
+                f"some jobs can run nowhere: {blocked[0].job}: {blocked[0].reason}",
+            )
+        try:
+            result = solve(
+                self.instance,
+                entry.policy if entry.policy is not None else entry.name,
+                grid_s=self.slot_s,
+                time_limit_s=self.limit,
+                seed=self.seed,
+                threads=self.threads,
+            )
+        except EacoError as error:
+            return None, str(Status.UNKNOWN), str(error)
+        found = result.evaluation
+        if found is not None and len(found.jobs.missed) != len(self.instance.jobs):
+            return None, str(result.status), "the policy rejected jobs: its value is that of another instance"
+        return found, str(result.status), result.message
+
+    def _own_schedule(self, label: str, schedule: Schedule) -> Evaluation:
+        """Return the value of a user's schedule as a static plan on the slots."""
+        view = self.instance.arrays()
+        segments = {s.job: s for s in schedule.segments}
+        if len(segments) != len(schedule.segments):
+            raise EacoError(
+                f"gap: schedule {label!r} stops and moves jobs (class epoch or fluid); gaps here are within "
+                "the static class. Use compare for it"
+            )
+        for s in schedule.segments:
+            slots = (s.start_s - view.origin_s) / self.slot_s
+            if abs(slots - round(slots)) * self.slot_s > 1e-6 + 1e-9 * abs(s.start_s - view.origin_s):
+                raise EacoError(
+                    f"gap: schedule {label!r} starts job {s.job!r} at {s.start_s!r} s, which is on no slot "
+                    f"of {self.slot_s:g} s from the earliest release; give --grid a step that its starts fit"
+                )
+        plan = Plan.of(
+            self.instance, {s.job: Placement(start_s=s.start_s, gpus=s.gpus) for s in schedule.segments}
+        )
+        on_grid = plan_schedule(self.instance, plan, grid_s=self.slot_s, method=label)
+        refuse_violations(label, self.instance, on_grid, grid_s=self.slot_s)
+        return evaluate(self.instance, plan, grid_s=self.slot_s)
+
+    def _measure(self, row: dict[str, Any], found: Evaluation) -> None:
+        value = found.objective
+        row.update(
+            {
+                "objective": value,
+                "energy_kwh": found.energy_j / 3.6e6,
+                "avg_tpe_h": found.avg_tpe_s / 3600.0,
+                "deadline_misses": found.deadline_misses,
+                "threshold_excess": found.threshold_excess,
+            }
+        )
+        reference = self.reference
+        if not found.feasible:
+            reference = self._relaxed_reference(found)
+            row["relaxed_reference"], row["relaxed_reference_kind"] = reference.value, reference.kind
+        gap = None
+        if reference.value is not None and reference.value != 0.0:
+            gap = (value - reference.value) / abs(reference.value)
+        row["gap" if found.feasible else "gap_relaxed"] = gap
+        row["attained_share"] = attained(self.instance, self.exclusive, value, reference.value)
+        row["attained_share_no_sharing_ref"] = attained(
+            self.instance, row["no_sharing_objective"], value, reference.value
+        )
+
+    def _relaxed_reference(self, found: Evaluation) -> Reference:
+        key = (tuple(np.flatnonzero(found.jobs.missed).tolist()), found.threshold_excess)
+        if key not in self._relaxed:
+            self._relaxed[key] = self._solve(relaxed_instance(self.instance, found))
+        return self._relaxed[key]
