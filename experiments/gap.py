@@ -27,6 +27,7 @@ from eaco_opt.result import Result, Status
 from eaco_opt.schedule import Placement, Plan, Schedule, ScheduleClass
 from eaco_opt.simulator import Policy
 from formulations.grid import automatic_slot_s
+from solvers.base import METHODS
 from solvers.run import need_instance, solve
 from solvers.verify import refuse_violations
 
@@ -187,6 +188,11 @@ def gap_study(
     if not named:
         raise EacoError("gap: no instance was given; name at least one")
     entries = entries_of("gap", methods, schedules)
+    if exact not in METHODS:
+        known = ", ".join(METHODS.names())
+        raise EacoError(
+            f"gap: exact must be a method that proves something, got {exact!r}; known are: {known}"
+        )
     rows: list[dict[str, Any]] = []
     total = len(named) * (len(entries) + 2)
     done = 0

@@ -51,7 +51,7 @@ def command(
     from ..gap import COLUMNS, gap_study
     from ..tables import csv_text
 
-    if step == "none":
+    if grid == "none":
         raise EacoError("gap: gaps are measured on slots, so --grid needs a step or auto, not none")
     target = None
     if out is not None:

@@ -226,6 +226,27 @@ class Pricer:
         kernel.margins(p.hold, p.start_cost, p.can_start, prices.gain, *table)
         return Lanes(lane, self._run, idle_lane, self._idle_run, margin, offset, first, bins, width)
 
+    def least_costs(self) -> FloatArray:
+        """Return (J,) what each job costs at least, with its share of nodes; infinity where it cannot run.
+
+        They sum to no more than any busy period costs: the lanes of the module, without duals.
+        """
+        p = self.place
+        jobs, slots = p.can_start.shape
+        lanes = self.lanes(Prices(gain=np.zeros(jobs), price=np.zeros(slots)))
+        out = np.full(jobs, math.inf)
+        for j in np.flatnonzero(p.hold > 0):
+            starts = np.flatnonzero(p.can_start[j])
+            if not len(starts):
+                continue
+            table = lanes.idle_run[lanes.offset[j] : lanes.offset[j + 1]].reshape(
+                -1, lanes.bins[j], slots + 1
+            )
+            for t in starts.tolist():
+                most = float(table[t - lanes.first[j], -1, t + 1 :].max())
+                out[j] = min(out[j], float(p.start_cost[j]) * t - most)
+        return out
+
     def search(
         self,
         prices: Prices,

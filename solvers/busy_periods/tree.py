@@ -256,6 +256,10 @@ class Search:
         heap: list[tuple[float, int, Decisions]] = [(-math.inf, 0, root)]
         number = itertools.count(1)
         closed = math.inf
+        least = np.min([pricer.least_costs() for pricer in self.pricers], axis=0)
+        if np.isfinite(least).all():
+            heap[0] = (math.fsum(least.tolist()) + self.sleep * root.horizon[0], 0, root)
+            self._set_bound(heap[0][0])
         try:
             while heap:
                 low, _, decisions = heapq.heappop(heap)
@@ -442,6 +446,8 @@ class Search:
                 self._last_bound = self.master.bound(duals, exact)
                 bound = max(bound, self._last_bound)
                 self._node_bound = bound
+                if self.report.nodes == 1:
+                    self._set_bound(bound)
                 if new or bound >= self.target:
                     break
             self._last = duals

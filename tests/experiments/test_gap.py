@@ -141,6 +141,7 @@ def test_the_optimum_as_a_schedule_of_the_users_own(
     with (tmp_path / "out" / "gap.csv").open() as file:
         assert [r["method"] for r in csv.DictReader(file)] == ["bruteforce", "eaco", "s"]
     assert main(arguments) == 2, "an output that exists is not overwritten"
+    assert main(["gap", str(tmp_path / "i.json"), "--grid", "none"]) == 2
 
 
 def test_what_cannot_be_placed_on_slots_is_refused() -> None:
@@ -161,6 +162,8 @@ def test_what_cannot_be_placed_on_slots_is_refused() -> None:
         gap_study([instance], ["eaco"], schedules=[moved], grid_s=SLOT_S, exact="bruteforce")
     with pytest.raises(EacoError, match="grid_s must be a number of seconds or 'auto', got 'none'"):
         gap_study([instance], grid_s="none")
+    with pytest.raises(EacoError, match="exact must be a method that proves something, got 'eaco'"):
+        gap_study([instance], exact="eaco")
     with pytest.raises(EacoError, match="no instance was given"):
         gap_study([])
     assert isinstance(instance.jobs[0], Job)
