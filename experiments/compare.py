@@ -9,31 +9,45 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eaco_opt.errors import EacoError, ImpossibleJobsError
+from eaco_opt import _validate as v
+from eaco_opt.errors import EacoError, ImpossibleJobsError, UnknownNameError
 from eaco_opt.evaluation import Evaluation
 from eaco_opt.impossible import impossible_jobs
 from eaco_opt.instance import Instance
 from eaco_opt.interference import Interference
 from eaco_opt.io_digest import instance_digest
 from eaco_opt.physics import evaluate
-from eaco_opt.policies import POLICIES, make_policy
+from eaco_opt.policies import make_policy
 from eaco_opt.result import Result, Status, StopReason
 from eaco_opt.schedule import Schedule
 from eaco_opt.simulator import ActiveCurve, Policy, Progress, active_curve
 from formulations.grid import automatic_slot_s
-from solvers.base import METHODS, SearchProgress, versions
-from solvers.catalogue import unknown_method
-from solvers.policy_runs import is_policy, run_policy, warm_up
+from solvers.base import Hook as SolveHook
+from solvers.base import SearchProgress, versions
+from solvers.policy_runs import run_policy, warm_up
 from solvers.run import need_instance, solve
 from solvers.verify import refuse_violations, verify
 
+from .entries import Entry, entries_of
+from .grid_plans import in_continuous_time, optimal_steps_s, step_text
+
 log = logging.getLogger(__name__)
 
-DEFAULT_METHODS = ("fifo", "fifo_packed", "gandiva", "eaco")
+GRID_OPTIMAL = "grid-optimal"
+"""Name, among the methods of a comparison, of the plan that is proved optimal on a grid."""
+
+GRID_OPTIMAL_S = 60.0
+"""Wall-clock limit of the proof [s] where no other limit is given."""
+
+GRID_OPTIMAL_JOBS = 40
+"""The proof is tried for at most so many jobs, unless it was asked for by name."""
+
+DEFAULT_METHODS = ("fifo", "fifo_packed", "gandiva", "eaco", GRID_OPTIMAL)
 
 REFERENCE = "fifo"
 """The row that others are shown relative to, where it is there."""
@@ -140,6 +154,9 @@ class Row:
         What a policy counted (undos, observations, ...).
     rejected
         Jobs that the policy rejected; metrics and references are those of the instance without them.
+    plan_grid_s, plan_grid_status, plan_grid_objective
+        Where the plan was found on a grid and the row is in continuous time: slot length [s], status and
+        objective there; ``None`` otherwise.
     """
 
     method: str
@@ -148,6 +165,9 @@ class Row:
     instance: Instance
     active: ActiveCurve | None = None
     rejected: tuple[str, ...] = ()
+    plan_grid_s: float | None = None
+    plan_grid_status: str | None = None
+    plan_grid_objective: float | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
 
     def values(self) -> dict[str, Any]:
@@ -169,6 +189,9 @@ class Row:
             "counters": dict(self.counters),
             "jobs": len(self.instance.jobs),
             "rejected": list(self.rejected),
+            "plan_grid_s": self.plan_grid_s,
+            "plan_grid_status": self.plan_grid_status,
+            "plan_grid_objective": self.plan_grid_objective,
         }
         found = result.evaluation
         out.update(
@@ -197,6 +220,8 @@ class Comparison:
         Names of jobs whose deadlines nobody could have met; policies ran them all the same.
     grid_s
         Slot length [s] of grid physics, ``None`` in continuous time.
+    notes
+        What has to be said besides, such as why there is no row of the grid optimum.
     """
 
     instance: Instance
@@ -206,6 +231,7 @@ class Comparison:
     dropped: tuple[tuple[str, str], ...] = ()
     best_effort: tuple[str, ...] = ()
     grid_s: float | None = None
+    notes: tuple[str, ...] = ()
 
     def row(self, method: str) -> Row:
         """Return the row with a label.
@@ -284,72 +310,10 @@ class Comparison:
             "rows": rows,
             "dropped": [{"job": job, "reason": reason} for job, reason in self.dropped],
             "best_effort": list(self.best_effort),
+            "notes": list(self.notes),
             "settings": self.settings(),
             "versions": dict(versions()),
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """A row to be: a registered name, a policy object or a schedule."""
-
-    label: str
-    kind: str
-    name: str = ""
-    policy: Policy | None = None
-    schedule: Schedule | None = None
-
-
-def _unique(label: str, taken: set[str]) -> str:
-    found, n = label, 1
-    while found in taken:
-        n += 1
-        found = f"{label} ({n})"
-    taken.add(found)
-    return found
-
-
-def _entries(
-    methods: str | Sequence[str | Policy], schedules: Sequence[Schedule | tuple[str, Schedule]]
-) -> list[_Entry]:
-    given: Sequence[str | Policy] = (
-        [m.strip() for m in methods.split(",")] if isinstance(methods, str) else methods
-    )
-    taken: set[str] = set()
-    out: list[_Entry] = []
-    for i, method in enumerate(given):
-        if isinstance(method, str):
-            label, _, name = method.rpartition("=")
-            label = (label or name).strip()
-            name = name.strip()
-            if name not in POLICIES and name not in METHODS:
-                raise unknown_method(name)
-            if label != name and (label in POLICIES or label in METHODS):
-                raise EacoError(
-                    f"compare: label {label!r} is the name of a method, but {name!r} is meant; take another"
-                )
-            if label in taken:
-                raise EacoError(
-                    f"compare: {label!r} is listed twice; leave one out, or give it a label of its own: "
-                    f"'LABEL={name}'"
-                )
-            taken.add(label)
-            out.append(_Entry(label=label, kind="policy" if name in POLICIES else "method", name=name))
-        elif is_policy(method):
-            out.append(_Entry(label=_unique(method.name, taken), kind="policy", policy=method))
-        else:
-            hint = "; build an object of the class" if isinstance(method, type) else ""
-            raise EacoError(
-                f"compare: methods[{i}] must be a registered name or a policy object with name, "
-                "schedule_class, begin() "
-                f"and decide(), got {method!r}{hint}"
-            )
-    for schedule in schedules:
-        label, found = schedule if isinstance(schedule, tuple) else (schedule.method or "schedule", schedule)
-        out.append(_Entry(label=_unique(label, taken), kind="schedule", schedule=found))
-    if not out:
-        raise EacoError("compare: nothing to compare; name at least one method or schedule")
-    return out
 
 
 def _without_impossible(instance: Instance, impossible: str) -> tuple[Instance, tuple[tuple[str, str], ...]]:
@@ -371,7 +335,7 @@ def _without_impossible(instance: Instance, impossible: str) -> tuple[Instance, 
 
 def compare(
     instance: Instance,
-    methods: str | Sequence[str | Policy] = DEFAULT_METHODS,
+    methods: str | Sequence[str | Policy] | None = None,
     *,
     alpha: float | None = None,
     seed: int = 0,
@@ -391,7 +355,10 @@ def compare(
         The problem.
     methods
         Registered names, policy objects of the caller's own, or both; ``"LABEL=name"`` gives a name a label,
-        so that one method can be listed twice with different options.
+        so that one method can be listed twice with different options. ``grid-optimal`` is the plan that is
+        proved optimal (class ``static``) on a grid, carried out in continuous time; its row is left out,
+        with a note, where nothing is proved in time. :data:`DEFAULT_METHODS` by default, ``grid-optimal``
+        up to :data:`GRID_OPTIMAL_JOBS` jobs.
     alpha
         Weight of energy instead of the instance's own.
     seed
@@ -399,14 +366,17 @@ def compare(
     schedules
         The caller's own schedules, alone or as (label, schedule), each one more row.
     time_limit_s
-        Wall-clock limit of each method [s].
+        Wall-clock limit of each method [s]; without it none, but :data:`GRID_OPTIMAL_S` for
+        ``grid-optimal``.
     impossible
         ``error``: jobs that can run nowhere are an error that names them, jobs whose deadline nobody could
         meet run best-effort. ``drop``: both are left out for all rows alike.
     options
-        Options of the methods, by label.
+        Options of the methods, by label. Of ``grid-optimal``: ``method`` (``auto``), ``step_s`` (slot length
+        [s], chosen by :func:`experiments.grid_plans.optimal_steps_s` without it), and those of the method.
     grid_s
-        Slot length [s] of grid physics for all rows, ``"auto"``, or ``None`` for continuous time.
+        Slot length [s] of grid physics for all rows, ``"auto"``, or ``None`` for continuous time, in which
+        exact methods find their plan on a grid of the automatic step.
     history
         What policies believe about slowdowns; the truth by default.
     progress
@@ -426,7 +396,16 @@ def compare(
         The checker does not confirm a method's schedule.
     """
     need_instance("compare", instance)
-    entries = _entries(methods, schedules)
+    notes: list[str] = []
+    few = len(instance.jobs) <= GRID_OPTIMAL_JOBS
+    if methods is None:
+        methods = DEFAULT_METHODS if few else [m for m in DEFAULT_METHODS if m != GRID_OPTIMAL]
+        if not few:
+            notes.append(
+                f"{GRID_OPTIMAL} is left out: the proof is tried for at most {GRID_OPTIMAL_JOBS} jobs, "
+                "unless it is named among the methods"
+            )
+    entries = entries_of("compare", methods, schedules, also=(GRID_OPTIMAL,))
     chosen = {key: dict(value) for key, value in (options or {}).items()}
     for label in chosen:
         if label not in [e.label for e in entries if e.name]:
@@ -462,7 +441,7 @@ def compare(
     rows: list[Row] = []
     for number, entry in enumerate(entries):
 
-        def tell(done: int, number: int = number, entry: _Entry = entry) -> None:
+        def tell(done: int, number: int = number, entry: Entry = entry) -> None:
             if progress is not None:
                 progress(Step(row=number, rows=len(entries), method=entry.label, done=done, jobs=jobs))
 
@@ -473,43 +452,36 @@ def compare(
         if entry.label in own:
             rows.append(own[entry.label])
         elif entry.kind == "method":
-            result = solve(
-                instance,
-                entry.name,
-                time_limit_s=time_limit_s,
-                seed=seed,
-                grid_s=grid_s,
-                options=chosen.get(entry.label),
-                progress=hook,
-            )
-            active = None if result.schedule is None else active_curve(instance, result.schedule)
-            result = dataclasses.replace(result, method=entry.label)
-            rows.append(
-                Row(method=entry.label, kind="method", result=result, instance=instance, active=active)
-            )
+            if entry.name == GRID_OPTIMAL:
+                row, note = _grid_optimal_row(
+                    entry, instance, chosen.get(entry.label, {}), grid_s, time_limit_s, seed, hook
+                )
+            else:
+                result = solve(
+                    instance,
+                    entry.name,
+                    time_limit_s=time_limit_s,
+                    seed=seed,
+                    grid_s=grid_s,
+                    options=chosen.get(entry.label),
+                    progress=hook,
+                )
+                row, note = _method_row(entry.label, instance, result, grid_s)
+            rows += [] if row is None else [row]
+            notes += [] if note is None else [note]
         else:
-            policy = entry.policy or policies[entry.label]
-            result, run = run_policy(
-                instance,
-                policy,
-                label=entry.label,
-                options=chosen.get(entry.label),
-                seed=seed,
-                time_limit_s=time_limit_s,
-                grid_s=grid_s,
-                history=history,
-                progress=hook,
-                digest=digest,
-            )
             rows.append(
-                Row(
-                    method=entry.label,
-                    kind="policy",
-                    result=result,
-                    instance=instance if run is None else run.instance,
-                    active=None if run is None else run.active,
-                    rejected=() if run is None else run.rejected,
-                    counters={} if run is None else run.counters,
+                policy_row(
+                    entry,
+                    entry.policy or policies[entry.label],
+                    instance,
+                    options=chosen.get(entry.label),
+                    seed=seed,
+                    time_limit_s=time_limit_s,
+                    grid_s=grid_s,
+                    history=history,
+                    progress=hook,
+                    digest=digest,
                 )
             )
         tell(jobs)
@@ -524,7 +496,140 @@ def compare(
         dropped=dropped,
         best_effort=best_effort,
         grid_s=grid_s,
+        notes=tuple(notes),
     )
+
+
+def policy_row(
+    entry: Entry,
+    policy: Policy,
+    instance: Instance,
+    *,
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    time_limit_s: float | None = None,
+    grid_s: float | None = None,
+    history: Interference | None = None,
+    progress: SolveHook | None = None,
+    digest: str | None = None,
+) -> Row:
+    """Run a policy and return its row; the parameters are those of :func:`solvers.policy_runs.run_policy`."""
+    result, run = run_policy(
+        instance,
+        policy,
+        label=entry.label,
+        options=options,
+        seed=seed,
+        time_limit_s=time_limit_s,
+        grid_s=grid_s,
+        history=history,
+        progress=progress,
+        digest=digest,
+    )
+    return Row(
+        method=entry.label,
+        kind="policy",
+        result=result,
+        instance=instance if run is None else run.instance,
+        active=None if run is None else run.active,
+        rejected=() if run is None else run.rejected,
+        counters={} if run is None else run.counters,
+    )
+
+
+def _grid_optimal_row(
+    entry: Entry,
+    instance: Instance,
+    options: Mapping[str, Any],
+    grid_s: float | None,
+    time_limit_s: float | None,
+    seed: int,
+    hook: SolveHook,
+) -> tuple[Row | None, str | None]:
+    """Return the row of the plan that is proved optimal on a grid, or why there is none."""
+    given = dict(options)
+    method = str(given.pop("method", "auto"))
+    step = given.pop("step_s", None)
+    if step is not None:
+        steps_s = [v.real(f"compare: {entry.label}", "step_s", step, above=0.0)]
+    else:
+        steps_s = optimal_steps_s(instance) if grid_s is None else [grid_s]
+    limit_s = GRID_OPTIMAL_S if time_limit_s is None else time_limit_s
+    began = time.monotonic()
+    note = None
+    for step_s in steps_s:
+        left_s = limit_s if note is None else max(0.0, limit_s - (time.monotonic() - began))
+        label = f"{entry.label} {step_text(step_s)}"
+        try:
+            result = solve(
+                instance, method, time_limit_s=left_s, seed=seed, grid_s=step_s, options=given, progress=hook
+            )
+        except UnknownNameError:
+            raise
+        except EacoError as error:
+            return None, f"{label} is left out: {error}"
+        if result.status is Status.OPTIMAL:
+            # Not what was left of the limit: the same call gives the same row.
+            options = {**dict(result.options), "time_limit_s": str(limit_s)}
+            result = dataclasses.replace(result, options=tuple(sorted(options.items())))
+            row, reason = _method_row(label, instance, result, grid_s)
+            if row is not None and row.result.schedule is None:
+                return None, reason
+            return row, reason
+        note = f"{label} is left out: {_not_proved(result, step_s, limit_s)}"
+        if result.status is not Status.INFEASIBLE:
+            break
+    return None, note
+
+
+def _method_row(
+    label: str, instance: Instance, result: Result, grid_s: float | None
+) -> tuple[Row | None, str | None]:
+    """Return the row of a method that is no policy, and what has to be said about it.
+
+    In a comparison in continuous time, plans of a grid are carried out in continuous time.
+    """
+    result = dataclasses.replace(result, method=label)
+    found, note = result, None
+    step_s = float(dict(result.options).get("grid_s", "nan"))
+    moved = grid_s is None and not math.isnan(step_s)
+    if moved and (result.schedule is not None or result.status is Status.INFEASIBLE):
+        replayed = in_continuous_time(instance, result)
+        if replayed is None:
+            note = (
+                f"{label} has no schedule: no plan exists on slots of {step_text(step_s)}; a shorter slot "
+                "may leave room"
+                if result.status is Status.INFEASIBLE
+                else f"{label} has no schedule: its plan on slots of {step_text(step_s)} breaks a rule in "
+                "continuous time"
+            )
+            replayed = dataclasses.replace(
+                result, schedule=None, evaluation=None, status=Status.UNKNOWN, bound=None, curve=()
+            )
+        found = replayed
+    elif moved:
+        found = dataclasses.replace(result, bound=None, curve=())
+    row = Row(
+        method=label,
+        kind="method",
+        result=found,
+        instance=instance,
+        active=None if found.schedule is None else active_curve(instance, found.schedule),
+        plan_grid_s=step_s if moved else None,
+        plan_grid_status=result.status.value if moved else None,
+        plan_grid_objective=result.objective if moved else None,
+    )
+    return row, note
+
+
+def _not_proved(result: Result, step_s: float, limit_s: float) -> str:
+    """Return why there is no optimum, in words."""
+    on_grid = f"on slots of {step_text(step_s)}"
+    if result.status is Status.INFEASIBLE:
+        return f"no plan keeps all rules {on_grid} (`eaco-opt explain INSTANCE` says why)"
+    near = "" if result.gap is None else f"; a gap of {100.0 * result.gap:.2g} % was left"
+    why = f" ({result.message})" if result.stop_reason is StopReason.ERROR and result.message else ""
+    return f"no optimum was proved {on_grid} within {limit_s:g} s{near}{why}"
 
 
 def _own_row(

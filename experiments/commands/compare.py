@@ -35,9 +35,14 @@ def command(
         typer.Argument(metavar="INSTANCE", help="Instance file; the built-in instance without it."),
     ] = None,
     methods: Annotated[
-        str,
-        typer.Option("--methods", metavar="A,B", help="Names, or LABEL=name to list one method twice."),
-    ] = "fifo,fifo_packed,gandiva,eaco",
+        str | None,
+        typer.Option(
+            "--methods",
+            metavar="A,B",
+            help="Names, or LABEL=name to list one method twice; fifo,fifo_packed,gandiva,eaco and, up to 40 "
+            "jobs, grid-optimal (the plan proved optimal on a grid, tried for 60 s) without it.",
+        ),
+    ] = None,
     alpha: o.AlphaOption = None,
     schedule: Annotated[
         list[Path] | None,
@@ -134,6 +139,8 @@ def _cell(result: Comparison, row: Row, key: str) -> str:
 
 def _show(screen: Out, result: Comparison) -> None:
     """Print the table and what it depends on."""
+    from ..grid_plans import step_text
+
     if screen.json:
         return
     problem, rows = result.instance, result.rows
@@ -165,6 +172,14 @@ def _show(screen: Out, result: Comparison) -> None:
     line("energy in sets not measured", [share(v["modelled_energy_share"]) for v in values])
     line("class of schedule", [v["class"] or "-" for v in values])
     line("status", [v["status"] for v in values])
+    if any(v["plan_grid_s"] for v in values):
+        line(
+            "plan found on slots of",
+            [
+                f"{step_text(v['plan_grid_s'])} ({v['plan_grid_status']})" if v["plan_grid_s"] else "-"
+                for v in values
+            ],
+        )
     line("runtime", ["-" if v["runtime_s"] is None else duration_text(v["runtime_s"]) for v in values])
     screen.table(["", *(row.method for row in rows)], table)
     if screen.quiet:
@@ -174,8 +189,19 @@ def _show(screen: Out, result: Comparison) -> None:
         screen.say(
             f"\nPercentages are relative to {result.relative_to}{other}. All rows have passed the checker."
         )
-    for text in _depends(result):
+    for text in [*_plans(result), *(f"Note: {note}." for note in result.notes), *_depends(result)]:
         screen.say(textwrap.fill(text, 110, subsequent_indent="  ", break_on_hyphens=False))
+
+
+def _plans(result: Comparison) -> list[str]:
+    """Return what plans from a grid are."""
+    if not any(row.plan_grid_s for row in result.rows):
+        return []
+    return [
+        "Plans found on slots are carried out in continuous time, where runs are shorter. `optimal` is "
+        "proved among static schedules on those slots; in continuous time another plan may be better. How "
+        "far each method is from such an optimum: eaco-opt gap INSTANCE."
+    ]
 
 
 def _depends(result: Comparison) -> list[str]:

@@ -97,7 +97,7 @@ def test_compare_document(cli: Any, tiny: Path) -> None:
 
 def test_compare_without_instance_takes_the_builtin_one(cli: Any) -> None:
     """All four methods run on it, and the output says what it depends on."""
-    done = cli("compare")
+    done = cli("compare", "--methods", "fifo,fifo_packed,gandiva,eaco")
     assert done.code == 0
     assert "no INSTANCE given: the built-in instance is compared" in done.err
     for word in ("fifo", "fifo_packed", "gandiva", "eaco", "energy [kWh]", "deadline misses"):
@@ -225,16 +225,18 @@ def test_compare_out_files(folder: Path) -> None:
         f"figures/{n}.{e}" for n in ("energy_runtime", "active_nodes", "gantt") for e in ("pdf", "png", "csv")
     }
     tables = {"instance.json", "rows.csv", "jobs.csv", "segments.csv", "active_nodes.csv", "nodes.csv"}
-    schedules = {f"schedules/{m}.json" for m in ("fifo", "fifo_packed", "gandiva", "eaco")}
+    schedules = {f"schedules/{m}.json" for m in ("fifo", "fifo_packed", "gandiva", "eaco", "grid-optimal_1h")}
     assert names == figures | tables | schedules
     on_disk = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     assert on_disk == names | {"comparison.json"}
 
 
-@pytest.mark.parametrize("method", ["fifo", "fifo_packed", "gandiva", "eaco"])
+@pytest.mark.parametrize("method", ["fifo", "fifo_packed", "gandiva", "eaco", "grid-optimal 1h"])
 def test_compare_out_schedules_are_confirmed(cli: Any, folder: Path, method: str) -> None:
     """`check` accepts each schedule and recomputes the energy of its row."""
-    done = cli("check", folder / "instance.json", folder / "schedules" / f"{method}.json", "--json")
+    done = cli(
+        "check", folder / "instance.json", folder / f"schedules/{method.replace(' ', '_')}.json", "--json"
+    )
     rows = {r["method"]: r for r in json.loads((folder / "comparison.json").read_text())["rows"]}
     assert (done.code, done.document["feasible"]) == (0, True)
     for key in ("energy_kwh", "avg_tpe_h", "objective"):
@@ -254,7 +256,7 @@ def test_compare_out_tables_are_tidy(folder: Path) -> None:
         assert row["gap"] == ""
     with open(folder / "jobs.csv", newline="") as file:
         jobs = list(csv.DictReader(file))
-    assert len(jobs) == 4 * 12
+    assert len(jobs) == 5 * 12
     for method, found in rows.items():
         mine = [r for r in jobs if r["method"] == method]
         assert sum(float(r["jct_h"]) for r in mine) / 12 == pytest.approx(found["mean_jct_h"])
@@ -849,7 +851,7 @@ def test_hash_seed_and_time_zone_change_no_byte(folder: Path, tmp_path: Path) ->
     folders = [folder, tmp_path / "o"]
     # Figures come from these tables alone; tests/paper_figs holds them to the same.
     names = sorted(p.relative_to(folders[1]) for p in folders[1].rglob("*") if p.is_file())
-    assert len(names) == 7 + 4
+    assert len(names) == 7 + 5
     for name in names:
         first, second = ((f / name).read_bytes() for f in folders)
         if name.name in ("rows.csv", "comparison.json"):  # they hold the time that each method took

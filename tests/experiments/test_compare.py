@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,13 +12,14 @@ import pytest
 
 import eaco_opt
 from eaco_opt.checker import check
+from eaco_opt.cluster import Cluster
 from eaco_opt.errors import DomainError, EacoError, ImpossibleJobsError, ScheduleError, UnknownNameError
 from eaco_opt.io import instance_digest
 from eaco_opt.schedule import Schedule, ScheduleClass, Segment
 from eaco_opt.simulator import Event, EventKind, Reject, Start, World
 from experiments.compare import METRICS, RELATIVE, Step, compare
 from solvers.verify import InternalError, refuse_violations, verify
-from tests.experiments.tiny import instance, job, two_in_a_row
+from tests.experiments.tiny import BOX, instance, job, two_in_a_row
 
 KEYS = """
     method status energy_kwh avg_tpe_h objective bound gap gap_relaxed mean_jct_h mean_wait_h mean_jtt_h
@@ -278,7 +280,7 @@ def test_grid_physics_for_all_rows() -> None:
 
 
 def test_the_same_seed_gives_the_same_rows() -> None:
-    """Two calls agree in everything but the time they took."""
+    """Two calls agree in everything but the time they took, the plan proved optimal on a grid included."""
     problem = instance(
         *(job(f"j{i}", "fast" if i % 3 else "slow", release_s=10.0 * i) for i in range(12)), nodes=2
     )
@@ -288,7 +290,9 @@ def test_the_same_seed_gives_the_same_rows() -> None:
             {k: v for k, v in row.items() if k != "runtime_s"} for row in compare(problem, seed=3).table()
         ]
 
-    assert rows() == rows()
+    first = rows()
+    assert [row["method"] for row in first][4:] == ["grid-optimal 5min"]
+    assert first == rows()
 
 
 def test_progress_reaches_the_end_of_each_row() -> None:
@@ -338,3 +342,97 @@ def test_refuse_violations_lists_five_and_counts_the_rest() -> None:
         refuse_violations(
             "mine", problem, static(*((n, 1000.0 * i, 1000.0 * i + 500.0) for i, n in enumerate(names)))
         )
+
+
+def test_the_grid_optimum_in_continuous_time() -> None:
+    """On slots of 300 s a run of 1000 s takes four; carried out, the plan costs less than on the grid."""
+    # Two whole-node jobs that may not share, one after the other: 100 W for 2 * 1200 s on the grid (E/E0 =
+    # T/T0 = 1.2), for 2 * 1000 s in continuous time. The second starts when its slot does, not before.
+    problem = two_in_a_row(max_share=1)
+    found = compare(problem, ["fifo", "grid-optimal"], options={"grid-optimal": {"step_s": 300.0}})
+    row = found.row("grid-optimal 5min").values()
+    assert (row["plan_grid_s"], row["plan_grid_status"]) == (300.0, "optimal")
+    assert row["plan_grid_objective"] == pytest.approx(1.2)
+    assert row["objective"] == pytest.approx(1.0)
+    assert (row["status"], row["bound"], row["gap"]) == ("feasible", None, None)
+    assert (row["kind"], row["class"], row["options"]["method"]) == ("method", "static", "bruteforce")
+    assert row["makespan_h"] == pytest.approx(2200 / 3600)
+    assert found.notes == ()
+    assert check(problem, found.row("grid-optimal 5min").result.schedule) == []
+
+
+def test_the_grid_optimum_on_the_grid() -> None:
+    """In a comparison on a grid it is the optimum of that grid itself, with its proof."""
+    found = compare(two_in_a_row(max_share=1), ["grid-optimal"], grid_s=300.0)
+    row = found.rows[0].values()
+    assert (row["method"], row["status"], row["gap"]) == ("grid-optimal 5min", "optimal", 0.0)
+    assert row["objective"] == row["bound"] == pytest.approx(1.2)
+    assert row["plan_grid_s"] is None
+
+
+def test_without_a_proof_there_is_no_row_but_a_note() -> None:
+    """No time, no plan on the grid, or a method that does not cover it: the note says which."""
+    late = instance(job("a", deadline_s=1500.0), job("b", deadline_s=1500.0), max_share=1)
+    cases: list[tuple[Any, dict[str, Any], str]] = [
+        (
+            two_in_a_row(max_share=1),
+            {"time_limit_s": 0.0},
+            r"no optimum was proved on slots of .* within 0 s",
+        ),
+        (
+            late,
+            {},
+            "no plan keeps all rules on slots of .*explain",
+        ),
+        (
+            late,
+            {"methods": ["fifo", "b=grid-optimal"], "options": {"b": {"step_s": 100.0}}},
+            "^b 100s is left out: no plan keeps all rules on slots of 100s",
+        ),
+    ]
+    for problem, more, text in cases:
+        found = compare(problem, **more)
+        assert not any("grid" in row.method for row in found.rows)
+        assert len(found.notes) == 1
+        assert found.document()["notes"] == list(found.notes)
+        assert re.search(text, found.notes[0])
+
+
+def test_the_proof_is_not_tried_for_many_jobs() -> None:
+    """By default; a note says how to ask for it."""
+    problem = instance(*(job(f"j{i}", gpus=1) for i in range(41)), nodes=4)
+    found = compare(problem)
+    assert [row.method for row in found.rows] == ["fifo", "fifo_packed", "gandiva", "eaco"]
+    assert "at most 40 jobs" in found.notes[0]
+    assert compare(problem, ["fifo"]).notes == ()
+
+
+def test_exact_methods_beside_policies_in_continuous_time() -> None:
+    """Their plan is carried out in continuous time, the row says on which slots it was found."""
+    options = {"milp": {"process": "shared"}}
+    row = compare(two_in_a_row(max_share=1), ["fifo", "milp"], options=options).row("milp").values()
+    assert (row["plan_grid_s"], row["plan_grid_status"]) == (120.0, "optimal")  # the automatic step
+    assert row["objective"] == pytest.approx(1.0)
+    assert (row["status"], row["bound"]) == ("feasible", None)
+    row = compare(two_in_a_row(max_share=1), ["milp"], options=options, grid_s=300.0).rows[0].values()
+    assert (row["status"], row["gap"], row["plan_grid_s"]) == ("optimal", 0.0, None)
+    assert row["objective"] == pytest.approx(1.2)
+
+
+def test_a_plan_that_fails_in_continuous_time_is_left_out() -> None:
+    """On the grid a node stays awake until the next job starts; in continuous time it falls asleep."""
+    # Slots of 300 s, W = 300 s: a runs from 300 to 1300 s, on the grid to 1500 s; b follows there at once and
+    # keeps its deadline of 2700 s. In continuous time the node sleeps from 1300 s on, and is awake for b,
+    # released at 1400 s, at 1700 s only.
+    box = dataclasses.replace(BOX, wake_s=300.0)
+    problem = dataclasses.replace(
+        instance(job("a", deadline_s=1500.0), job("b", release_s=1400.0, deadline_s=2700.0)),
+        cluster=Cluster.uniform(box, 1),
+    )
+    for method, label in (("grid-optimal", "grid-optimal 5min"), ("mine=grid-optimal", "mine 5min")):
+        found = compare(problem, [method], options={method.split("=")[0]: {"step_s": 300.0}})
+        assert found.rows == ()
+        assert found.notes == (
+            f"{label} has no schedule: its plan on slots of 5min breaks a rule in continuous time",
+        )
+    assert compare(problem, ["grid-optimal"], grid_s=300.0).rows[0].result.status == "optimal"
