@@ -283,7 +283,8 @@ class LinearModel:
             if terms.paces[j, k] is Pace.CHOSEN:
                 out[f"l_{j}_{k}_{t}_{space.levels[j, k].index(sigma)}"] = 1.0
             if t == values.end[j] - 1:
-                out[f"z_{j}"] = terms.down(j, k, sigma)
+                late = values.end[j] - values.start[j] > terms.sure_slots(j)
+                out[f"z_{j}"] = terms.down(j, k, sigma) if late else terms.fastest(j)
             losses = terms.losses(j, k)
             if losses is not None and values.end[j] - values.start[j] > losses.shortest:
                 out[f"b_{j}_{k}_{t}"] = 1.0

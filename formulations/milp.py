@@ -2,30 +2,32 @@ r"""The static class on the grid as a mixed-integer linear programme in PuLP, wi
 
 Indices: jobs j, node types k, slots t, regions r with their cells, parts p of a job in a region, patterns P
 (sets of jobs in a region), sets Q of jobs that can be together; see :mod:`formulations.space`. Data: cells
-h_p of a part, pace v_j(P) of a job in a pattern, need W_j (work in exact units,
-:mod:`formulations.milp_terms`), least work L_j(d) and most work M_j(d) of a run of d slots, most slots
-C_ji(d) of it at the i-th or a larger slowdown.
+h_p of a part, most cells that can host all of Q, work of a job in a slot at each slowdown, need W_j (in units
+of :mod:`formulations.milp_terms`, exact or rounded: up in L, (done), (lost) and (spare), down in (early) and
+(final)), least work L_j(d) of a complete run of d slots, most slots C_jki(d) of it at the i-th or a larger
+slowdown, shortest run D = D_jk of a job on a type, longest run S_j that is never complete a slot earlier.
 
 Variables::
 
     y[j,k,s,d]  1 if job j runs on type k in slots s to s+d-1                     binary
-    r[j,k,t]    1 if job j runs on type k in t; where k is a pool, the sum itself in [0, 1]
+    r[j,k,t]    1 if job j runs on type k in t (where k is a pool, only a name)   in [0, 1]
     w[p]        1 if part p is held (where there is a choice)                     binary
     h[p,t]      1 if part p is held and its job runs in t                         in [0, 1]
     u[P,t]      cells that host exactly the jobs of P in t                        integer
     q[r,Q,t]    cells of r that host all of Q in t                                in [0, most]
     l[j,k,t,i]  1 if the i-th slowdown is the pace of j in t                      binary
-    z[j]        work that j does in its last slot                                 continuous
-    b[j,k,t]    1 if j runs on k in t, and longer than its shortest run D         in [0, 1]
-    x[j,k,t]    work that j loses to company in t if it runs for D slots on k     continuous
+    z[j]        work that j does in its last slot, if it runs for more than S_j   continuous
+    b[j,k,t]    1 if j runs on k in t, for more than D slots in all               in [0, 1]
+    x[j,k,t]    work that j loses to company in t, if it runs for D slots on k    continuous
     a[r,t]      1 if the node of region r is active in t                          in [0, 1]
     c[r,t,i]    1 if the i-th combination of CPU shares runs on the node          binary
     f[r,t,i]    1 if the i-th measured multiset of kinds fills the node           binary
     last        last slot boundary at which a job ends                            continuous
 
-with the abbreviations ``begin[j,k,t]`` = sum of y over s = t, ``end[j,k,t]`` = sum of y over s+d = t (on any
-type: ``end[j,t]``), ``here[p,t]`` = h[p,t], or r where p is the only choice, ``pace[j,t]`` = work of j in t,
-from u, l or r, and ``loss[j,k,t,c]`` = sum of min(c, fastest work - work) over the same u or l.
+with the abbreviations ``begin[j,k,t]`` = sum of y over s = t, ``end[j,k,t]`` = sum of y over s+d = t,
+``late[j,t]`` = that sum over all types and d > S_j, ``here[p,t]`` = h[p,t], or r where p is the only choice,
+``pace[j,t]`` = work of j in t, from u, l or r, and ``loss[j,k,t,c]`` = what j loses against its fastest slot
+on k, at most c: the sum over the same u or l, each times min(c, fastest - its work).
 
 Minimise, with costs per slot (:class:`~formulations.costs.Costs`)::
 
@@ -49,13 +51,12 @@ subject to::
     (slow)    sum of u with slowdown >= i-th <= cells * sum of l[j,k,t,i'], i' >= i
     (is)      l[j,k,t,i] <= sum of u with the i-th slowdown
     (done)    sum of pace[j,t] >= sum of L_j(d) y                                 docs/model.md section 5.2
-    (most)    sum of pace[j,t] <= sum of M_j(d) y                                 implied; tightens
-    (slots)   slots with slowdown >= i-th <= sum of C_ji(d) y[j,k,.,.]            implied; tightens
+    (slots)   slots with slowdown >= i-th <= sum of C_jki(d) y[j,k,.,d]           implied; tightens
     (long)    b[j,k,t] = sum of y[j,k,s,d] over d > D and s <= t < s+d            each j, k, t
-    (lost)    loss[j,k,t,c] - c * b[j,k,t] <= x[j,k,t]                            each j, k, t, c; implied
-    (spare)   sum of x[j,k,.] <= (fastest * D - L_j(D)) * sum of y[j,k,.,D]       each j, k; tightens
+    (lost)    loss[j,k,t,c] - c * b[j,k,t] <= x[j,k,t]                            each j, k, t, c
+    (spare)   sum of x[j,k,.] <= (fastest * D - L_j(D)) * sum of y[j,k,.,D]       implied; tightens
     (early)   sum of pace[j,t] - z[j] <= W_j - one unit
-    (final)   z[j] <= pace[j,e-1] + fastest * (1 - end[j,e])                      each j, e
+    (final)   z[j] <= pace[j,e-1] + fastest * (1 - late[j,e])                     each j, e
     (active)  here[p,t] <= a[r,t]
     (one)     sum of c[r,t,.] = 1
     (cpu)     sum of n_i * c[r,t,i] = parts of one CPU share that run
@@ -63,16 +64,21 @@ subject to::
     (order)   w[p] in a node <= sum of w of jobs up to that of p in the equal node before
     (last)    last >= sum of (s+d) y[j,.,.,.]                                     each j
 
+(early) and (final): without its last slot, a run is not complete. Runs of at most S_j slots are not, whatever
+their company, and leave z = fastest; a job without longer runs has no such rows.
+
 (joins) and (leaves) are condition 2 of :mod:`formulations.space`: between two slots in which all of Q run,
 none of them begins or ends, so q stays; before and after, (cells) makes it 0. ``most`` is the most cells that
 can host all of Q. q needs no integrality of its own, as u has it.
 
 L_j(d) >= W_j says no more than W_j for the run itself; it takes from the LP the mixtures of short and long
-runs that share work among them. (lost) and (spare) take more of them. A run of D slots can lose little. If
-it is a run of D slots, b is 0 and x is at least its loss; if it is a longer one, b is 1, the row says nothing
-as no slot loses more than c in loss[.,c], and x may be 0. In the LP, part b[j,k,t] of the job runs long in t
-and hides at most so much of its loss; the caps c leave it no better choice than to hide the largest losses,
-and x is what the rest of it loses. Caps close to a larger one are left out.
+runs that share work among them. (lost) and (spare) take more of them. If j runs for D slots on k, b is 0 and
+x can be its loss in each slot; these add up to fastest * D less the work of a complete run, which is at
+least L_j(D): (spare) holds. If it runs longer, b is 1 in its slots, (lost) says nothing, as one u or l is 1
+and no loss counts for more than c, and x can be 0. If it runs elsewhere, all are 0. In the LP, the part
+b[j,k,t] of j that runs longer hides as much of the loss in t as it can, which is that of the worst company;
+each c bounds what is left from below. The c are the losses of the slowdowns, without those close to a
+larger one, and only the largest where no longer run can be. Rows (slots) that say nothing are left out.
 
 For whole-node jobs of one node each, w, h, l, a, c and f are absent: what is left is the interval form.
 """
@@ -296,7 +302,7 @@ class MilpModel(LinearModel):
         return row
 
     def _add_work(self) -> None:
-        """(pace), (slow), (is), (done), (most), (early), (final), (slots), (long), (lost), (spare)."""
+        """(pace), (slow), (is), (done), (early), (final), (slots), (long), (lost), (spare)."""
         space, terms = self.space, self.terms
         for j, k in terms.types:
             if terms.paces[j, k] is Pace.CHOSEN:
@@ -305,17 +311,22 @@ class MilpModel(LinearModel):
             span = self._span(j)
             runs = [(d, y) for k in space.windows.types[j] for _, d, y in self._runs[j, k]]
             up = [term for t in span for term in self._pace(j, t, terms.up)]
-            down = [term for t in span for term in self._pace(j, t, terms.down)]
-            least, most = terms.least_done(j), terms.most_done(j)
+            least = terms.least_done(j)
             self._row(f"done_{j}", up + [(y, -least[d]) for d, y in runs], pulp.LpConstraintGE, 0)
-            self._row(f"most_{j}", down + [(y, -most[d]) for d, y in runs], pulp.LpConstraintLE, 0)
+            late: dict[int, list[Any]] = {}
+            for k in space.windows.types[j]:
+                for s, d, y in self._runs[j, k]:
+                    if d > terms.sure_slots(j):
+                        late.setdefault(s + d, []).append(y)
+            if not late:
+                continue
+            down = [term for t in span for term in self._pace(j, t, terms.down)]
             fastest = terms.fastest(j)
             z = self._variable(f"z_{j}", fastest, "Continuous")
             limit = terms.need[j] - terms.smallest_step(j)
             self._row(f"early_{j}", [*down, (z, -1.0)], pulp.LpConstraintLE, limit)
-            for e in sorted({e for i, _, e in self._end if i == j}):
-                row = [(z, 1.0), *self._pace(j, e - 1, terms.down, -1.0)]
-                row += [(y, fastest) for k in space.windows.types[j] for y in self._end.get((j, k, e), ())]
+            for e in sorted(late):
+                row = [(z, 1.0), *self._pace(j, e - 1, terms.down, -1.0), *((y, fastest) for y in late[e])]
                 self._row(f"final_{j}_{e}", row, pulp.LpConstraintLE, fastest)
         for j, k in terms.types:
             self._add_slow_slots(j, k)

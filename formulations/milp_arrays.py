@@ -400,37 +400,33 @@ class MilpArraysModel(LinearModel):
             b.put(rows[slot[same] - first][:, slow], u[same][:, None], 1.0)
 
     def _add_work(self) -> None:
-        """(pace), (slow), (is), (done), (most), (early), (final), (slots), (long), (lost), (spare)."""
+        """(pace), (slow), (is), (done), (early), (final), (slots), (long), (lost), (spare)."""
         b, space, terms = self._b, self.space, self.terms
         for j, k in terms.types:
             if terms.paces[j, k] is Pace.CHOSEN:
                 self._add_paces(j, k)
-        # Rows of a job have the same row in every slot.
-        shape = (len(space.jobs), self.grid.slots)
-        done, most, early = (np.full(shape, -1) for _ in range(3))
-        final = np.full(shape, -1)
+        # The row of a job in each slot: mostly the same, none (-1) where it has no such row.
+        done, early, final = np.full((3, len(space.jobs), self.grid.slots), -1)
         for j in space.jobs:
-            rows = [
-                b.add_rows(1, _names("done", j), 0.0, np.inf),
-                b.add_rows(1, _names("most", j), -np.inf, 0.0),
-            ]
-            fastest = terms.fastest(j)
-            z = b.add(1, _names("z", j), upper=fastest, integer=False)
-            rows.append(b.add_rows(1, _names("early", j), -np.inf, terms.need[j] - terms.smallest_step(j)))
-            for table, row in zip((done, most, early), rows, strict=True):
-                table[j] = row
-            b.put(rows[2], z, -1.0)
             y = np.concatenate([self._y[j, k][2] for k in space.windows.types[j]])
             d = self._end[y] - self._begin[y]
-            b.put(rows[0], y, -terms.least_done(j)[d])
-            b.put(rows[1], y, -terms.most_done(j)[d])
+            row = b.add_rows(1, _names("done", j), 0.0, np.inf)
+            b.put(row, y, -terms.least_done(j)[d])
+            done[j] = row
+            y = y[d > terms.sure_slots(j)]
+            if not len(y):
+                continue
+            fastest = terms.fastest(j)
+            z = b.add(1, _names("z", j), upper=fastest, integer=False)
+            row = b.add_rows(1, _names("early", j), -np.inf, terms.need[j] - terms.smallest_step(j))
+            b.put(row, z, -1.0)
+            early[j] = row
             which = np.unique(self._end[y])
-            last = b.add_rows(len(which), _names("final", j, which), -np.inf, fastest)
-            final[j, which - 1] = last
-            b.put(last, z, 1.0)
-            b.put(last[np.searchsorted(which, self._end[y])], y, fastest)
+            rows = b.add_rows(len(which), _names("final", j, which), -np.inf, fastest)
+            b.put(rows, z, 1.0)
+            b.put(rows[np.searchsorted(which, self._end[y])], y, fastest)
+            final[j, which - 1] = rows
         self._put_pace(done, terms.up, 1.0)
-        self._put_pace(most, terms.down, 1.0)
         self._put_pace(early, terms.down, 1.0)
         self._put_pace(final, terms.down, -1.0)
         self._add_slow_slots()

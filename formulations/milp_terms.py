@@ -155,7 +155,7 @@ class MilpTerms:
         self._pattern_cost: dict[tuple[int, int], float] = {}
         self._losses: dict[tuple[int, int], Losses | None] = {}
         self._work: list[tuple[Work, dict[float, int], float]] = []
-        self._done: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+        self._least_done: list[NDArray[np.float64]] = []
         cache: dict[tuple[float, tuple[float, ...], int], Work] = {}
         for j in space.jobs:
             speeds, longest = space.speeds(j)
@@ -165,8 +165,7 @@ class MilpTerms:
             work = cache[key]
             unit = 2.0 ** max(0, work.need.bit_length() - 1 - _ROW_BITS)
             self._work.append((work, {p: i for i, p in enumerate(speeds)}, unit))
-            low, high = done_by_duration(work, longest)
-            self._done.append((low / unit, high / unit))
+            self._least_done.append(least_by_duration(work, longest) / unit)
         self.need = [work.need / unit for work, _, unit in self._work]
 
     @property
@@ -195,11 +194,12 @@ class MilpTerms:
 
     def least_done(self, job: int) -> NDArray[np.float64]:
         """Return (D + 1,) least work by duration of a run that is complete."""
-        return self._done[job][0]
+        return self._least_done[job]
 
-    def most_done(self, job: int) -> NDArray[np.float64]:
-        """Return (D + 1,) most work by duration of a run that was not complete a slot before."""
-        return self._done[job][1]
+    def sure_slots(self, job: int) -> int:
+        """Return the longest duration of which no run can be complete a slot before its end."""
+        work = self._work[job][0]
+        return (work.need - 1) // max(1, *work.down) + 1
 
     def slow_slots(self, job: int, node_type: int, level: int) -> NDArray[np.float64]:
         """Return (D + 1,) most slots at the given or a larger slowdown, by duration of a complete run.
@@ -210,7 +210,7 @@ class MilpTerms:
         levels = self.space.levels[job, node_type]
         done = [work.up[place[self.space.speed(job, node_type, sigma)]] for sigma in levels]
         fast, mild = max(done), max(done[level:])
-        d: NDArray[np.int64] = np.arange(len(self._done[job][0]))
+        d: NDArray[np.int64] = np.arange(len(self._least_done[job]))
         if mild >= fast:
             return d.astype(np.float64)
         room = (d * fast - work.need) // (fast - mild)
@@ -319,30 +319,24 @@ class MilpTerms:
         return out
 
 
-def done_by_duration(work: Work, longest: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return least and most integer work of a run by its duration, 0 to ``longest`` slots.
+def least_by_duration(work: Work, longest: int) -> NDArray[np.float64]:
+    """Return the least integer work of a complete run by its duration, 0 to ``longest`` slots.
 
-    Least: the smallest sum of ``up`` of so many slots that reaches the need; the need where none does. Most:
-    the largest sum of ``down`` below the need of one slot less, plus the fastest slot; 0 where there is
-    none. Both come from the set of all sums, kept as the bits of an integer.
+    It is the smallest sum of ``up`` of so many slots that reaches the need; the need where none does. It
+    comes from the set of all sums, kept as the bits of an integer.
     """
     low = np.full(longest + 1, float(work.need))
-    high = np.zeros(longest + 1)
     if not work.up:
-        return low, high
-    up = down = 1
-    # Rounding adds less than a unit a slot to what a run can have done when it ends.
-    sensible = (1 << (work.need + max(work.up) + longest + 1)) - 1
-    above = (1 << work.need) - 1
+        return low
+    up = 1
+    # Sums further above the need are not of runs that end when they are complete.
+    sensible = (1 << (work.need + max(work.up))) - 1
     for d in range(1, longest + 1):
-        if down:
-            high[d] = down.bit_length() - 1 + max(work.down)
         up = _add(up, work.up) & sensible
-        down = _add(down, work.down) & above
         reached = up >> work.need
         if reached:
             low[d] = work.need + (reached & -reached).bit_length() - 1
-    return low, high
+    return low
 
 
 def _add(sums: int, steps: tuple[int, ...]) -> int:
