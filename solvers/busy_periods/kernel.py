@@ -381,7 +381,7 @@ def extend(
     words = labels.been.shape[1]
     cut_words = labels.odd.shape[1]
     room = labels.cost.shape[0]
-    mask = bucket.shape[0] - 1
+    last_bucket = bucket.shape[0] - 1
     sets, code = work.sets, work.code
     pairs = rules.pair.shape[0]
     most = labels.job.shape[1]
@@ -725,7 +725,7 @@ def extend(
                         if rules.whole:
                             for w in range(words):
                                 key = (key ^ work.been[depth, w]) * 1099511628211
-                        slot = (key ^ (key >> 29) ^ (key >> 47)) & mask
+                        slot = (key ^ (key >> 29) ^ (key >> 47)) & last_bucket
                         # Cuts that none of the jobs that may still start belongs to are settled.
                         for w in range(cut_words):
                             bits = work.odd[depth, w]
