@@ -2,8 +2,8 @@
 
 Every value of a row is in the same physics (docs/model.md section 5) and class (section 4): policies run in
 their static form on the slots, an exact method gives the optimum or a bound there, and shares of the
-attainable saving are taken from exclusive execution on the same slots (section 7). Optima and bounds are told
-apart in every row (``reference_kind``) and are never averaged.
+attainable saving are taken from exclusive execution on the same slots (section 10). Optima and bounds are
+told apart in every row (``reference_kind``) and are never averaged.
 """
 
 from __future__ import annotations
@@ -15,38 +15,49 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from eaco_opt.errors import EacoError, ScheduleError
+from eaco_opt import _validate as v
+from eaco_opt.errors import EacoError, ImpossibleJobsError, ScheduleError
 from eaco_opt.evaluation import Evaluation
 from eaco_opt.impossible import impossible_jobs
 from eaco_opt.instance import Instance
-from eaco_opt.limits import ObjectiveForm
-from eaco_opt.physics import evaluate, plan_schedule
-from eaco_opt.result import Result, Status
+from eaco_opt.io_digest import instance_digest
+from eaco_opt.limits import Objective
+from eaco_opt.physics import evaluate, objective_value, plan_schedule
+from eaco_opt.policies import make_policy
+from eaco_opt.result import Result, Status, StopReason
 from eaco_opt.schedule import Placement, Plan, Schedule, ScheduleClass
 from eaco_opt.simulator import Policy
 from formulations.grid import automatic_slot_s
 from solvers.base import METHODS
+from solvers.policy_runs import run_policy, warm_up
 from solvers.run import need_instance, solve
-from solvers.verify import refuse_violations
+from solvers.verify import InternalError, refuse_violations
 
 from .entries import Entry, entries_of
+from .grid_plans import optimal_steps_s
 
 DEFAULT_METHODS = ("fifo", "fifo_packed", "gandiva", "eaco")
 DEFAULT_LIMIT_S = 60.0
+KWH_J = 3.6e6
 
 COLUMNS = (
     "instance", "digest", "method", "class", "status", "slot_s", "alpha", "objective", "reference",
     "reference_kind", "gap", "gap_relaxed", "attained_share", "attained_share_no_sharing_ref",
     "exclusive_objective", "no_sharing_objective", "no_sharing_status", "relaxed_reference",
-    "relaxed_reference_kind", "energy_kwh", "avg_tpe_h", "deadline_misses", "threshold_excess", "seconds",
+    "relaxed_reference_kind", "energy_kwh", "energy_attained_share", "least_energy_kwh", "least_energy_kind",
+    "exclusive_energy_kwh", "avg_tpe_h", "deadline_misses", "threshold_excess", "rejected_jobs", "seconds",
     "seed", "exact_method", "message",
 )  # fmt: skip
 """Keys of a row, and columns of ``gap.csv``."""
 
 LEAST_ROOM = 1e-6
-"""Shares are null where reference and bound are closer than this share of the reference (docs/model.md 7)."""
+"""Shares are null where reference and bound are closer than this share of the reference (model.md 10.2)."""
+
+END_TOLERANCE_S = 1e-3
+"""Ends [s] of a schedule that differ by less from those on slots are these."""
+
+AGREEMENT = 1e-6
+"""A value that lies below the reference by less than this share of it is put down to rounding."""
 
 Tell = Callable[[str, int, int], None]
 
@@ -87,6 +98,8 @@ def exact_reference(
         result = solve(instance, method, grid_s=slot_s, time_limit_s=time_limit_s, seed=seed, threads=threads)
     except EacoError as error:
         return Reference(value=None, kind=None, result=None, message=str(error))
+    if result.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt  # of the study, not of this one search
     if result.status is Status.OPTIMAL and result.evaluation is not None:
         return Reference(
             value=result.evaluation.objective, kind="optimum", result=result, message=result.message
@@ -101,15 +114,9 @@ def exclusive_objective(instance: Instance, slot_s: float) -> float | None:
     ``None`` where some job fits no node type.
     """
     view = instance.arrays()
-    e0, t0, j0 = view.reference()
-    if not instance.jobs or t0 <= 0.0:
+    if view.reference()[1] <= 0.0:
         return None
-    energy, tpe, jtt = view.reference(slot_s)
-    o = instance.objective
-    if o.form is ObjectiveForm.RAW:
-        return o.alpha * energy / 3.6e6 + (1.0 - o.alpha) * tpe / 3600.0 + o.jtt_weight * jtt / 3600.0
-    energy_part = o.alpha * energy / e0 if e0 > 0.0 else 0.0
-    return energy_part + (1.0 - o.alpha) * tpe / t0 + (o.jtt_weight * jtt / j0 if j0 > 0.0 else 0.0)
+    return objective_value(instance, *view.reference(slot_s))
 
 
 def attained(
@@ -118,7 +125,7 @@ def attained(
     """Return the share of the attainable saving, (start - value) / (start - bound).
 
     ``None`` where one is missing, where there is nothing to save, and where sleep power or wake-ups cost
-    something (docs/model.md section 7).
+    something (docs/model.md 10.2).
     """
     if start is None or value is None or bound is None or start - bound <= LEAST_ROOM * abs(start):
         return None
@@ -153,6 +160,7 @@ def gap_study(
     grid_s: float | str | None = None,
     seed: int = 0,
     threads: int = 1,
+    energy: bool = False,
     progress: Tell | None = None,
 ) -> list[dict[str, Any]]:
     """Return a row for each instance and method, with the keys of :data:`COLUMNS`.
@@ -172,9 +180,13 @@ def gap_study(
         Wall-clock limit of each exact solve [s]: one an instance, one for the best schedule without sharing,
         and one for each set of broken deadlines and thresholds.
     grid_s
-        Slot length [s], or ``None`` or ``"auto"`` for the automatic rule.
+        Slot length [s], ``"auto"`` for the automatic rule, or ``None`` for the step of the row
+        ``grid-optimal`` of ``compare`` (:func:`experiments.grid_plans.optimal_steps_s`).
     seed, threads
         For whatever is drawn, and for the exact method.
+    energy
+        Whether to look for the least energy as well, for the attained share of energy alone: one more exact
+        solve an instance, and one for each set of broken deadlines and thresholds.
     progress
         Called with text, steps done and steps in all.
 
@@ -183,12 +195,14 @@ def gap_study(
     EacoError
         A method, option or schedule is not usable. That an instance is infeasible or that nothing was proved
         is no error: its rows say so.
+    InternalError
+        A schedule costs less than the optimum or bound.
     """
     named = [item if isinstance(item, tuple) else (item.name, item) for item in instances]
     if not named:
         raise EacoError("gap: no instance was given; name at least one")
     entries = entries_of("gap", methods, schedules)
-    if exact not in METHODS:
+    if exact not in METHODS or not METHODS.get(exact)().exact:
         known = ", ".join(METHODS.names())
         raise EacoError(
             f"gap: exact must be a method that proves something, got {exact!r}; known are: {known}"
@@ -208,12 +222,20 @@ def gap_study(
         instance = given
         if alpha is not None:
             instance = dataclasses.replace(given, objective=dataclasses.replace(given.objective, alpha=alpha))
-        slot_s = automatic_slot_s(instance) if grid_s in (None, "auto") else grid_s
-        if not isinstance(slot_s, int | float):
-            raise EacoError(f"gap: grid_s must be a number of seconds or 'auto', got {grid_s!r}")
-        study = _Study(name, instance, float(slot_s), exact, time_limit_s, seed, threads)
+        if grid_s is None:
+            steps_s = optimal_steps_s(instance)
+        elif isinstance(grid_s, str):
+            if grid_s != "auto":
+                raise EacoError(f"gap: grid_s must be a number of seconds or 'auto', got {grid_s!r}")
+            steps_s = [automatic_slot_s(instance)]
+        else:
+            steps_s = [v.real("gap", "grid_s", grid_s, above=0.0)]
         tell(f"{name}: {exact}")
-        study.solve()
+        for slot_s in steps_s:
+            study = _Study(name, instance, slot_s, exact, time_limit_s, seed, threads, energy)
+            study.solve()
+            if study.reference.result is None or study.reference.result.status is not Status.INFEASIBLE:
+                break
         tell(f"{name}: without sharing")
         study.solve_alone()
         rows.append(study.own_row())
@@ -235,13 +257,15 @@ class _Study:
         time_limit_s: float | None,
         seed: int,
         threads: int,
+        energy: bool,
     ) -> None:
+        self.energy = energy
         self.name, self.instance, self.slot_s = name, instance, slot_s
         self.exact, self.limit, self.seed, self.threads = exact, time_limit_s, seed, threads
         self.exclusive = exclusive_objective(instance, slot_s)
         self.reference = Reference(value=None, kind=None, result=None, message="")
         self.alone = self.reference
-        self._relaxed: dict[Any, Reference] = {}
+        self._found: dict[tuple[str, bool], Reference] = {}
         self.seconds = 0.0
 
     def _solve(self, instance: Instance) -> Reference:
@@ -256,17 +280,24 @@ class _Study:
 
     def solve(self) -> None:
         began = time.perf_counter()
-        self.reference = self._solve(self.instance)
+        self.reference = self._of(self.instance)
         self.seconds = time.perf_counter() - began
+
+    def _of(self, instance: Instance, *, energy: bool = False) -> Reference:
+        """Return the optimum or bound of an instance; each is looked for once."""
+        if energy:
+            instance = dataclasses.replace(instance, objective=Objective(alpha=1.0))
+        key = (instance_digest(instance), energy)  # the digest does not depend on the objective
+        if key not in self._found:
+            self._found[key] = self._solve(instance)
+        return self._found[key]
 
     def solve_alone(self) -> None:
         """Find the best schedule without sharing: the same instance with at most one job on a GPU."""
         limits = dataclasses.replace(self.instance.limits, max_share=1)
-        self.alone = self._solve(dataclasses.replace(self.instance, limits=limits))
+        self.alone = self._of(dataclasses.replace(self.instance, limits=limits))
 
     def _base(self, label: str) -> dict[str, Any]:
-        from eaco_opt.io_digest import instance_digest
-
         alone = self.alone.result
         row: dict[str, Any] = dict.fromkeys(COLUMNS)
         row.update(
@@ -301,7 +332,7 @@ class _Study:
             return row
         row["status"] = str(result.status)
         if result.evaluation is not None:
-            self._measure(row, result.evaluation)
+            self._measure(row, self.instance, result.evaluation)
         return row
 
     def row(self, entry: Entry) -> dict[str, Any]:
@@ -309,45 +340,63 @@ class _Study:
         row = self._base(entry.label)
         began = time.perf_counter()
         try:
-            found, status, message = self._run(entry)
+            found, instance, status, message = self._run(entry)
         except ScheduleError as error:
             raise EacoError(f"gap: schedule {entry.label!r} for instance {self.name!r}: {error}") from error
         row["seconds"] = time.perf_counter() - began
         row["status"], row["message"] = status, message
         if found is not None:
-            self._measure(row, found)
+            self._measure(row, instance, found)
         return row
 
-    def _run(self, entry: Entry) -> tuple[Evaluation | None, str, str]:
-        if entry.kind == "schedule":
-            if entry.schedule is None:  # pragma: no cover - entries_of gives one
-                raise EacoError(f"gap: {entry.label!r} is no schedule")
-            return self._own_schedule(entry.label, entry.schedule), str(Status.FEASIBLE), ""
-        blocked = [job for job in impossible_jobs(self.instance) if not job.deadline_only]
-        if entry.kind == "policy" and blocked:
-            return (
-                None,
-                str(Status.INFEASIBLE),
-                f"some jobs can run nowhere: {blocked[0].job}: {blocked[0].reason}",
-            )
+    def _run(self, entry: Entry) -> tuple[Evaluation | None, Instance, str, str]:
+        """Return value, the instance that it is of (without jobs that a policy rejected), status, message."""
+        instance, feasible = self.instance, str(Status.FEASIBLE)
+        if entry.schedule is not None:
+            return self._own_schedule(entry.label, entry.schedule), instance, feasible, ""
+        if entry.kind == "method":
+            try:
+                result = solve(
+                    instance,
+                    entry.name,
+                    grid_s=self.slot_s,
+                    time_limit_s=self.limit,
+                    seed=self.seed,
+                    threads=self.threads,
+                )
+            except EacoError as error:
+                return None, instance, str(Status.UNKNOWN), str(error)
+            if result.stop_reason is StopReason.INTERRUPTED:
+                raise KeyboardInterrupt
+            return result.evaluation, instance, str(result.status), result.message
         try:
-            result = solve(
-                self.instance,
-                entry.policy if entry.policy is not None else entry.name,
-                grid_s=self.slot_s,
-                time_limit_s=self.limit,
+            policy = entry.policy
+            if policy is None:
+                policy = make_policy(entry.name)
+                if not any(not job.deadline_only for job in impossible_jobs(instance)):
+                    warm_up(instance, entry.name, grid_s=self.slot_s)
+            result, run = run_policy(
+                instance,
+                policy,
+                label=entry.label,
                 seed=self.seed,
-                threads=self.threads,
+                time_limit_s=self.limit,
+                grid_s=self.slot_s,
             )
-        except EacoError as error:
-            return None, str(Status.UNKNOWN), str(error)
-        found = result.evaluation
-        if found is not None and len(found.jobs.missed) != len(self.instance.jobs):
-            return None, str(result.status), "the policy rejected jobs: its value is that of another instance"
-        return found, str(result.status), result.message
+        except ImpossibleJobsError as error:
+            return None, instance, str(Status.INFEASIBLE), str(error)
+        return (
+            result.evaluation,
+            instance if run is None else run.instance,
+            str(result.status),
+            result.message,
+        )
 
     def _own_schedule(self, label: str, schedule: Schedule) -> Evaluation:
-        """Return the value of a user's schedule as a static plan on the slots."""
+        """Return the value of a user's schedule as a static plan on the slots.
+
+        Its ends are those of the slots, or else have to be right in continuous time.
+        """
         view = self.instance.arrays()
         segments = {s.job: s for s in schedule.segments}
         if len(segments) != len(schedule.segments):
@@ -366,35 +415,75 @@ class _Study:
             self.instance, {s.job: Placement(start_s=s.start_s, gpus=s.gpus) for s in schedule.segments}
         )
         on_grid = plan_schedule(self.instance, plan, grid_s=self.slot_s, method=label)
+        if any(abs(s.end_s - segments[s.job].end_s) > END_TOLERANCE_S for s in on_grid.segments):
+            refuse_violations(label, self.instance, schedule)
         refuse_violations(label, self.instance, on_grid, grid_s=self.slot_s)
         return evaluate(self.instance, plan, grid_s=self.slot_s)
 
-    def _measure(self, row: dict[str, Any], found: Evaluation) -> None:
+    def _measure(self, row: dict[str, Any], instance: Instance, found: Evaluation) -> None:
+        """Set a value beside the optimum or bound of its instance, or of what is left of it.
+
+        Parameters
+        ----------
+        row
+            Gets the values.
+        instance
+            What the value is of: without the jobs that a policy rejected.
+        found
+            The value.
+        """
         value = found.objective
         row.update(
             {
                 "objective": value,
-                "energy_kwh": found.energy_j / 3.6e6,
+                "energy_kwh": found.energy_j / KWH_J,
                 "avg_tpe_h": found.avg_tpe_s / 3600.0,
                 "deadline_misses": found.deadline_misses,
                 "threshold_excess": found.threshold_excess,
+                "rejected_jobs": len(self.instance.jobs) - len(instance.jobs),
             }
         )
-        reference = self.reference
+        if instance is not self.instance:
+            limits = dataclasses.replace(instance.limits, max_share=1)
+            alone = self._of(dataclasses.replace(instance, limits=limits)).result
+            reference = self._of(instance)
+            row.update(
+                {
+                    "digest": instance_digest(instance),
+                    "reference": reference.value,
+                    "reference_kind": reference.kind,
+                    "exclusive_objective": exclusive_objective(instance, self.slot_s),
+                    "no_sharing_objective": None if alone is None else alone.objective,
+                    "no_sharing_status": None if alone is None else str(alone.status),
+                }
+            )
+        kept = instance if found.feasible else relaxed_instance(instance, found)
+        reference = self._of(kept)
         if not found.feasible:
-            reference = self._relaxed_reference(found)
             row["relaxed_reference"], row["relaxed_reference_kind"] = reference.value, reference.kind
         gap = None
-        if reference.value is not None and reference.value != 0.0:
-            gap = (value - reference.value) / abs(reference.value)
+        if reference.value is not None and reference.value > 0.0:
+            gap = (value - reference.value) / reference.value
+            if gap < -AGREEMENT:
+                raise InternalError(
+                    f"gap: the schedule of {row['method']!r} on {self.name!r} costs {value!r}, less than the "
+                    f"{reference.kind} {reference.value!r} of method {self.exact!r} on the same slots. This "
+                    "is an error of the method or its solver; please report it"
+                )
         row["gap" if found.feasible else "gap_relaxed"] = gap
-        row["attained_share"] = attained(self.instance, self.exclusive, value, reference.value)
+        row["attained_share"] = attained(instance, row["exclusive_objective"], value, reference.value)
         row["attained_share_no_sharing_ref"] = attained(
-            self.instance, row["no_sharing_objective"], value, reference.value
+            instance, row["no_sharing_objective"], value, reference.value
         )
-
-    def _relaxed_reference(self, found: Evaluation) -> Reference:
-        key = (tuple(np.flatnonzero(found.jobs.missed).tolist()), found.threshold_excess)
-        if key not in self._relaxed:
-            self._relaxed[key] = self._solve(relaxed_instance(self.instance, found))
-        return self._relaxed[key]
+        if self.energy:
+            least, view = self._of(kept, energy=True), instance.arrays()
+            least_j = None if least.value is None else least.value * view.reference()[0]
+            exclusive_j = view.reference(self.slot_s)[0]
+            row.update(
+                {
+                    "exclusive_energy_kwh": exclusive_j / KWH_J,
+                    "least_energy_kwh": None if least_j is None else least_j / KWH_J,
+                    "least_energy_kind": least.kind,
+                    "energy_attained_share": attained(instance, exclusive_j, found.energy_j, least_j),
+                }
+            )

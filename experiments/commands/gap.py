@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..console import Out, amount
+from ..console import Out, amount, duration_text
 from . import options as o
 
 
@@ -27,8 +27,16 @@ def command(
     time_limit: Annotated[
         str, typer.Option("--time-limit", metavar="DURATION", help="Limit of each exact solve.")
     ] = "60s",
-    grid: o.GridOption = None,
+    grid: Annotated[
+        str | None,
+        typer.Option(
+            "--grid", metavar="STEP|auto", help="Slot length; that of grid-optimal in compare without it."
+        ),
+    ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, metavar="N", help="Threads of the solver.")] = 1,
+    energy: Annotated[
+        bool, typer.Option("--energy", help="Find the least energy, too: its share of the attainable saving.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder for gap.csv, one row a method.")
     ] = None,
@@ -78,6 +86,7 @@ def command(
             grid_s=step,
             seed=seed,
             threads=threads,
+            energy=energy,
             progress=lambda text, done, total: bar.at(done, total, text),
         )
     if target is not None:
@@ -88,11 +97,16 @@ def command(
         screen.note(f"wrote {target}")
     screen.document({"rows": rows})
     _show(screen, rows)
+    if all(row["objective"] is None for row in rows):
+        raise typer.Exit(3 if all(row["status"] == "infeasible" for row in rows) else 4)
 
 
-def _gap(value: float | None) -> str:
+def _gap(value: float | None, kind: str | None) -> str:
+    if value is None:
+        return "-"
     # Rounding may put a proved optimum a hair on either side of 0.
-    return "-" if value is None else f"{100.0 * value if abs(value) > 5e-7 else 0.0:.2f} %"
+    text = f"{100.0 * value if abs(value) > 5e-7 else 0.0:.2f} %"
+    return f"<= {text}" if kind == "bound" else text
 
 
 def _share(value: float | None) -> str:
@@ -100,35 +114,45 @@ def _share(value: float | None) -> str:
 
 
 def _show(screen: Out, rows: list[dict[str, Any]]) -> None:
+    from ..grid_plans import step_text
+
+    energy = any(row["least_energy_kwh"] is not None for row in rows)
     heads = (
         "method", "status", "objective", "gap", "relaxed gap", "of attainable saving", "of sharing's saving",
-        "misses", "seconds",
+        *(["of energy's saving"] if energy else []), "misses", "time",
     )  # fmt: skip
     names = list(dict.fromkeys(row["instance"] for row in rows))
     for name in names:
         mine = [row for row in rows if row["instance"] == name]
         first = mine[0]
         kind = {"optimum": "the optimum", "bound": "a lower bound"}.get(first["reference_kind"] or "")
-        against = f"{kind} {amount(first['reference'], 6)}" if kind else "nothing proved in time"
+        against = f"against {kind} {amount(first['reference'], 6)}" if kind else "nothing proved in time"
+        if first["status"] == "infeasible":
+            against = "no plan keeps all rules (`eaco-opt explain INSTANCE` says why)"
         table = [
             [
                 row["method"],
                 row["status"],
                 amount(row["objective"], 6),
-                _gap(row["gap"]),
-                _gap(row["gap_relaxed"]),
+                _gap(row["gap"], row["reference_kind"]),
+                _gap(row["gap_relaxed"], row["relaxed_reference_kind"]),
                 _share(row["attained_share"]),
                 _share(row["attained_share_no_sharing_ref"]),
+                *([_share(row["energy_attained_share"])] if energy else []),
                 "-" if row["deadline_misses"] is None else str(row["deadline_misses"]),
-                f"{row['seconds']:.1f}",
+                "-" if row["seconds"] is None else duration_text(row["seconds"]),
             ]
             for row in mine
         ]
-        screen.table(heads, table, title=f"{name}: slots of {first['slot_s']:g} s, against {against}")
+        screen.table(heads, table, title=f"{name}: slots of {step_text(first['slot_s'])}, {against}")
         for row in mine:
             if row["objective"] is None and row["message"]:
                 screen.say(f"{row['method']}: {row['message']}")
+        screen.say()
+    if screen.quiet:
+        return
     screen.say(
         "Static class, on slots. Attainable saving: from exclusive execution on the same slots to the "
-        "optimum or bound; sharing's: from the best schedule found without sharing."
+        "optimum or bound; sharing's: from the best schedule found without sharing. Relaxed: without the "
+        "deadlines that were missed, and with U_threshold as high as was used. <=: against a lower bound."
     )

@@ -6,20 +6,29 @@ import csv
 import dataclasses
 import json
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from eaco_opt import Instance, Job, Limits, evaluate
 from eaco_opt.errors import EacoError
-from eaco_opt.io import write_instance, write_schedule
+from eaco_opt.io import instance_digest, write_instance, write_schedule
 from eaco_opt.physics import plan_schedule
-from eaco_opt.schedule import Plan
+from eaco_opt.result import Result, Status, StopReason
+from eaco_opt.schedule import Plan, Schedule, ScheduleClass, Segment
+from eaco_opt.simulator import Event, EventKind, Reject, Start, World
+from experiments import gap
 from experiments.cli import main
+from experiments.compare import compare
 from experiments.gap import COLUMNS, attained, exclusive_objective, gap_study, relaxed_instance
 from instances import generate
 from solvers.bruteforce import bruteforce
+from solvers.verify import InternalError
+from tests.experiments.tiny import instance as tiny_instance
+from tests.experiments.tiny import job, two_in_a_row
 
 SLOT_S = 3600.0
 LOOSE = Limits(u_threshold=1.0, mem_threshold=1.0, max_share=3)
@@ -167,3 +176,123 @@ def test_what_cannot_be_placed_on_slots_is_refused() -> None:
     with pytest.raises(EacoError, match="no instance was given"):
         gap_study([])
     assert isinstance(instance.jobs[0], Job)
+
+
+class Keeper:
+    """Takes the first job alone on its GPUs and rejects all others."""
+
+    name = "keeper"
+    schedule_class = "static"
+
+    def begin(self, world: World, rng: np.random.Generator) -> None:
+        pass
+
+    def decide(self, world: World, events: Sequence[Event]) -> Iterator[Start | Reject]:
+        for event in events:
+            if event.kind is EventKind.ARRIVAL:
+                yield Start(event.job, world.best_fit(event.job)) if event.job == 0 else Reject(event.job)
+
+
+def test_shares_of_energy_and_of_sharing_by_hand() -> None:
+    """One after the other attains nothing; the optimum attains all, of the objective and of energy alone."""
+    # Two jobs of 1000 s that lose nothing together, one node of 100 W, slots of 1000 s. Exclusive: 200 kJ and
+    # E/E0 = T/T0 = 1. The optimum runs both from 0 to 1000 s: 100 kJ, objective 0.5 * 0.5 + 0.5 = 0.75.
+    problem = two_in_a_row(slowdown=1.0)
+    rows = gap_study([problem], ["fifo"], grid_s=1000.0, exact="bruteforce", energy=True)
+    assert [row["method"] for row in rows] == ["bruteforce", "fifo"]
+    assert rows[1]["reference"] == pytest.approx(0.75)
+    assert rows[1]["gap"] == pytest.approx(1 / 3)
+    assert rows[1]["exclusive_energy_kwh"] == pytest.approx(200e3 / 3.6e6)
+    assert rows[1]["least_energy_kwh"] == pytest.approx(100e3 / 3.6e6)
+    for key in ("attained_share", "attained_share_no_sharing_ref", "energy_attained_share"):
+        assert rows[0][key] == pytest.approx(1.0)
+        assert rows[1][key] == pytest.approx(0.0, abs=1e-12)
+    assert rows[1]["no_sharing_objective"] == pytest.approx(1.0)
+    assert rows[1]["no_sharing_status"] == "optimal"
+    without = gap_study([problem], ["fifo"], grid_s=1000.0, exact="bruteforce")
+    assert without[1]["energy_attained_share"] is None
+
+
+def test_the_step_is_that_of_compare() -> None:
+    """Without a slot length the study and the row `grid-optimal` look for the same optimum."""
+    problem = two_in_a_row(max_share=1)
+    (row,) = [r for r in compare(problem, ["grid-optimal"]).rows]
+    assert gap_study([problem], ["fifo"])[0]["slot_s"] == row.plan_grid_s
+    assert gap_study([problem], ["fifo"])[0]["reference"] == pytest.approx(row.plan_grid_objective)
+
+
+def test_rejected_jobs_are_in_neither_value_nor_reference() -> None:
+    """A policy that rejects jobs is measured on the instance without them (docs/model.md 3.10)."""
+    problem = two_in_a_row()
+    row = gap_study([problem], [Keeper()], grid_s=1000.0, exact="bruteforce")[1]
+    assert (row["rejected_jobs"], row["gap"]) == (1, pytest.approx(0.0, abs=1e-12))
+    assert row["objective"] == row["reference"] == row["exclusive_objective"] == pytest.approx(1.0)
+    assert row["digest"] == instance_digest(problem.without(["b"]))
+    assert row["attained_share"] is None  # there is nothing to save
+
+
+def test_a_value_below_the_optimum_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference above the value of a feasible schedule is a contradiction, not a negative gap."""
+    real = gap.exact_reference
+
+    def wrong(*given: Any, **more: Any) -> Any:
+        found = real(*given, **more)
+        return dataclasses.replace(found, value=found.value * 1.5)
+
+    monkeypatch.setattr(gap, "exact_reference", wrong)
+    with pytest.raises(InternalError, match=r"'bruteforce' on 'tiny' costs .*, less than the optimum"):
+        gap_study([two_in_a_row()], ["fifo"], grid_s=1000.0, exact="bruteforce")
+
+
+def test_no_gap_where_the_reference_is_0() -> None:
+    """Without jobs everything costs 0, and a quotient has no meaning."""
+    rows = gap_study([tiny_instance()], ["fifo"], grid_s=1000.0, exact="milp")
+    assert [(row["gap"], row["attained_share"]) for row in rows] == [(None, None)] * 2
+
+
+def test_ctrl_c_stops_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted search does not lead to the next one."""
+
+    def interrupted(*_: Any, **__: Any) -> Result:
+        return Result(
+            method="auto", schedule=None, evaluation=None, status=Status.UNKNOWN,
+            stop_reason=StopReason.INTERRUPTED,
+        )  # fmt: skip
+
+    monkeypatch.setattr(gap, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        gap_study([two_in_a_row()], ["fifo"])
+
+
+def test_a_schedule_that_ends_too_early_is_refused() -> None:
+    """Its stated ends have to be those of the slots, or right in continuous time."""
+    problem = two_in_a_row(max_share=1)
+
+    def own(end_s: float) -> Schedule:
+        gpus = ((0, 0), (0, 1))
+        segments = (
+            Segment(job="a", start_s=0.0, end_s=end_s, gpus=gpus),
+            Segment(job="b", start_s=1200.0, end_s=1200.0 + end_s, gpus=gpus),
+        )
+        return Schedule(segments=segments, schedule_class=ScheduleClass.STATIC)
+
+    for end_s in (1000.0, 1200.0):  # a run of 1000 s ends after four slots of 300 s
+        rows = gap_study([problem], ["fifo"], schedules=[("mine", own(end_s))], grid_s=300.0)
+        assert rows[2]["objective"] == pytest.approx(1.2)
+        assert rows[2]["gap"] == pytest.approx(0.0, abs=1e-9)
+    with pytest.raises(EacoError, match=r"'mine' breaks 2 physical rule"):
+        gap_study([problem], ["fifo"], schedules=[("mine", own(900.0))], grid_s=300.0)
+
+
+def test_exit_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """3 where nothing can be done at all, 4 where there was no time; 0 when a method ran, late or not."""
+    write_instance(tmp_path / "huge.json", tiny_instance(job("huge", gpus=4)))
+    write_instance(tmp_path / "late.json", tiny_instance(job("late", deadline_s=10.0)))
+    assert main(["gap", str(tmp_path / "huge.json"), "--json"]) == 3
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["status"] for row in rows} == {"infeasible"}
+    assert main(["gap", str(tmp_path / "huge.json"), str(tmp_path / "late.json"), "--methods", "fifo"]) == 0
+    printed = capsys.readouterr().out
+    assert "no plan keeps all rules" in printed
+    assert "'huge': it asks for 4 GPUs" in printed
+    assert main(["gap", str(tmp_path / "late.json"), "--time-limit", "0s", "--methods", "fifo"]) == 4

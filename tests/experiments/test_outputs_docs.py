@@ -12,6 +12,7 @@ from experiments.commands.explain import KEYS as EXPLAIN_KEYS
 from experiments.commands.solve import KEYS
 from experiments.compare import RELATIVE
 from experiments.describe import WORKLOAD_COLUMNS
+from experiments.gap import COLUMNS as GAP_COLUMNS
 from experiments.tables import ACTIVE_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, ROW_COLUMNS, SEGMENT_COLUMNS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "outputs.md").read_text(encoding="utf-8")
@@ -40,6 +41,7 @@ def columns_after(words: str) -> list[str]:
         ("`workload.csv`:", WORKLOAD_COLUMNS),
         ("`bench simulate`:", COLUMNS["simulate"]),
         ("`bench evaluate`:", COLUMNS["evaluate"]),
+        ("`gap`: `rows`", GAP_COLUMNS),
         ("`bench build`:", COLUMNS["build"]),
     ],
 )
