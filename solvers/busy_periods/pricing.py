@@ -32,8 +32,11 @@ work left of any resident may do whatever the other may, at no higher cost: a jo
 nobody down any more and costs nothing any more. How far measured tables break that is the toll. Where a job
 ends so soon that the node falls idle, the busy period falls in two, whose reduced costs add up to no more.
 A job that one may still start and the other may not is worth at most its dual less what its run adds at
-least (``worth``). Cuts count against the label that has an odd number of a triple's jobs. A job whose end
-has a lower limit, or that has to be together with another one, must have the same work left in both.
+least (``worth``). Cuts count against the label that has an odd number of a triple's jobs.
+
+*Decisions of the tree.* Where two jobs have to be together, or the end of a job has a lower limit, a busy
+period that ends sooner, or falls in two, may be none that is allowed. So there labels are not dropped by
+residents alone, and one dominates another only if all work left is the same and it may start no job less.
 """
 
 from __future__ import annotations
@@ -611,10 +614,10 @@ def _rules(
         for j in members:
             _bit(cut_jobs[q], j)
             _bit(cuts_of[j], q)
-    strict = np.full(jobs, not p.monotone, dtype=np.int64)
-    strict[p.first_end > 0] = 1
-    for pair in prices.together:
-        strict[list(pair)] = 1
+    # Where the end of one job can be too early for another, or for itself, less work left is no advantage.
+    tied = bool(prices.together) or bool(p.first_end.any())
+    strict = np.full(jobs, tied or not p.monotone, dtype=np.int64)
+    worth = np.full(jobs, math.inf) if tied else np.maximum(0.0, prices.gain - p.least_run_cost)
     return Rules(
         gain=prices.gain,
         price=prices.price,
@@ -629,7 +632,7 @@ def _rules(
         limit=limit,
         whole=whole,
         strict=strict,
-        alone=p.monotone and p.toll == 0.0 and not p.first_end.any() and bool((prices.price >= 0.0).all()),
-        worth=np.maximum(0.0, prices.gain - p.least_run_cost),
+        alone=p.monotone and p.toll == 0.0 and not tied and bool((prices.price >= 0.0).all()),
+        worth=worth,
         toll=p.toll * (slots - np.arange(slots + 1.0)),
     )
