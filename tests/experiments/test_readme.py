@@ -42,9 +42,11 @@ def test_the_commands_exist(
     """The commands on a generated instance run as they are written."""
     monkeypatch.chdir(tmp_path)
     lines = re.findall(
-        r"^    eaco-opt ((?:generate|compare jobs|check|methods|solve four).*?)(?:  +#.*)?$", README, flags=re.M
+        r"^    eaco-opt ((?:generate|compare jobs|check|methods|solve four|gap four).*?)(?:  +#.*)?$",
+        README,
+        flags=re.M,
     )
-    assert len(lines) == 7
+    assert len(lines) == 8
     for line in lines:
         if "--schedule mine.csv" in line:
             assert main(["solve", "jobs.json", "-m", "fifo", "--out", "mine.csv"]) == 0
