@@ -2,13 +2,16 @@
 
 A line of the table is a family, a size, a slack, limits and a method with a time limit; each is run on some
 seeds. Finished runs are appended, one JSON line each, to ``exact.jsonl`` in the output folder; a later call
-skips them, and a line that was only half written when a run was stopped is dropped.
+skips them. A line that was only half written when a run was stopped is told of and its run is repeated.
+
+"Proved" is status ``optimal`` with a schedule that keeps every rule by the independent checker.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import platform
 import statistics
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from eaco_opt import __version__
+from eaco_opt.checker import check
 from eaco_opt.errors import EacoError
 from eaco_opt.limits import Limits
 from eaco_opt.output import write_text
@@ -27,10 +31,15 @@ from solvers.run import solve
 
 from .tables import csv_text
 
+_LOG = logging.getLogger(__name__)
+
 SLOT_S = 3600.0
 EPOCHS = (3, 30)
 ALPHA = 0.5
 SEEDS = tuple(range(10))
+THREADS = 2
+PACKAGES = ("highspy", "ortools", "pulp", "numba", "numpy", "scipy")
+"""Their versions stand in each row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +105,9 @@ QUICK: tuple[Line, ...] = (
 
 COLUMNS = (
     "line", "family", "jobs", "nodes", "load", "slack_low", "slack_high", "limits", "method", "time_limit_s",
-    "seed", "status", "stop_reason", "objective", "bound", "gap", "build_s", "solve_s", "wall_s", "digest",
-    "message", "load_average", "version", "python", "machine",
+    "seed", "status", "stop_reason", "violations", "objective", "bound", "gap", "root_bound", "root_gap",
+    "build_s", "solve_s", "wall_s", "cpu_s", "digest", "message", "load_average", "version", "python",
+    "packages", "machine",
 )  # fmt: skip
 
 Tell = Callable[[str, int, int], None]
@@ -166,7 +176,7 @@ def exact_rows(
                 kept[key] = {"key": key, **_run(line, seed)}
                 if store is not None:
                     _append(store, kept[key])
-            rows.append({c: kept[key].get(c) for c in COLUMNS})
+            rows.append(_gaps({c: kept[key].get(c) for c in COLUMNS}))
     if out is not None:
         table = csv_text(COLUMNS, [[row[c] for c in COLUMNS] for row in rows])
         write_text(out / "exact.csv", table, force=True)
@@ -191,9 +201,20 @@ def _run(line: Line, seed: int) -> dict[str, Any]:
         limits=Limits(u_threshold=1.0, mem_threshold=1.0, max_share=3) if loose else Limits(),
         seed=seed,
     )
-    began = time.monotonic()
-    result = solve(instance, line.method, grid_s=SLOT_S, time_limit_s=line.time_limit_s, threads=2)
-    objective = None if result.evaluation is None else result.evaluation.objective
+    began, cpu = time.monotonic(), _cpu_s()
+    result = solve(instance, line.method, grid_s=SLOT_S, time_limit_s=line.time_limit_s, threads=THREADS)
+    wall_s, cpu_s = time.monotonic() - began, _cpu_s() - cpu
+    root_bound = None
+    if line.method == "milp" and result.schedule is not None:
+        root = solve(
+            instance,
+            line.method,
+            grid_s=SLOT_S,
+            time_limit_s=line.time_limit_s,
+            threads=THREADS,
+            options={"node_limit": 1},
+        )
+        root_bound = root.bound
     return {
         "line": line.name,
         "family": line.family,
@@ -208,32 +229,98 @@ def _run(line: Line, seed: int) -> dict[str, Any]:
         "seed": seed,
         "status": str(result.status),
         "stop_reason": str(result.stop_reason),
-        "objective": objective,
+        "violations": None
+        if result.schedule is None
+        else len(check(instance, result.schedule, grid_s=SLOT_S)),
+        "objective": result.objective,
         "bound": result.bound,
-        "gap": None if objective is None or result.bound is None else (objective - result.bound) / objective,
+        "root_bound": root_bound,
         "build_s": result.build_s,
         "solve_s": result.solve_s,
-        "wall_s": time.monotonic() - began,
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
         "digest": result.instance_digest,
         "message": result.message,
         "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "version": __version__,
         "python": platform.python_version(),
+        "packages": _packages(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
     }
 
 
+def _gaps(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with its gaps, relative to the bound (docs/model.md 6.6)."""
+    for gap, bound in (("gap", row["bound"]), ("root_gap", row["root_bound"])):
+        known = row["objective"] is not None and bound is not None and bound > 0.0
+        row[gap] = (row["objective"] - bound) / bound if known else None
+    return row
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of this process and of its children that have ended [s]."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def _packages() -> str:
+    """Return names and versions of the packages that solve."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def seed_numbers(text: str) -> tuple[int, ...]:
+    """Return the seeds that a text names: ``10`` is 0 to 9, ``3-5,8`` is 3, 4, 5 and 8.
+
+    Raises
+    ------
+    EacoError
+        The text has another form.
+    """
+    out: list[int] = []
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        if len(parts) == 1 and "-" not in text:
+            out += range(int(text))
+        else:
+            for part in parts:
+                low, _, high = part.partition("-")
+                out += range(int(low), int(high or low) + 1)
+    except ValueError:
+        out = []
+    if not out or min(out) < 0:
+        raise EacoError(f"bench exact: expected seeds such as 10 (0 to 9), 0-4 or 3,7, got {text!r}")
+    return tuple(dict.fromkeys(out))
+
+
 def _read(store: Path) -> dict[str, dict[str, Any]]:
-    """Return the rows of a store by key; lines that are no row (half written) are dropped."""
+    """Return the rows of a store by key; lines that are no row (half written) are told of."""
     out: dict[str, dict[str, Any]] = {}
+    broken = 0
     if store.exists():
         for text in store.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 row = json.loads(text)
             except json.JSONDecodeError:
-                continue
+                row = None
             if isinstance(row, dict) and isinstance(row.get("key"), str):
                 out[row["key"]] = row
+            else:
+                broken += 1
+    if broken:
+        _LOG.warning(
+            "%s: %d line(s) are no finished run, as is left when a run is stopped while it is written; such "
+            "runs are repeated",
+            store,
+            broken,
+        )
     return out
 
 
@@ -255,13 +342,15 @@ def summary_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     out = []
     for name, group in groups.items():
         feasible = [r for r in group if r["status"] != "infeasible"]
-        proved = [r for r in feasible if r["status"] == "optimal"]
-        left = [r["gap"] for r in feasible if r["status"] != "optimal" and r["gap"] is not None]
+        proved = [r for r in feasible if r["status"] == "optimal" and not r.get("violations")]
+        left = [r["gap"] for r in feasible if r not in proved and r["gap"] is not None]
+        roots = [r["root_gap"] for r in feasible if r.get("root_gap") is not None]
         out.append(
             {
                 "line": name,
                 "time_limit_s": group[0]["time_limit_s"],
                 "runs": len(group),
+                "seeds": " ".join(str(r["seed"]) for r in group),
                 "infeasible": len(group) - len(feasible),
                 "proved": len(proved),
                 "within_0.2_percent": len(proved) + sum(gap <= 0.002 for gap in left),
@@ -269,29 +358,40 @@ def summary_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
                 "median_s": statistics.median([r["wall_s"] for r in proved]) if proved else None,
                 "longest_s": max([r["wall_s"] for r in proved]) if proved else None,
                 "largest_gap_percent": 100.0 * max(left) if left else None,
+                "largest_root_gap_percent": 100.0 * max(roots) if roots else None,
             }
         )
     return out
 
 
 def summary_text(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the summary as a Markdown table."""
+    """Return the summary as Markdown: a table, and below it seeds, versions, machine and load."""
     heads = (
         "line", "limit [s]", "seeds", "infeasible", "proved", "within 0.2 %", "no gap known",
-        "median time of proofs [s]", "longest [s]", "largest gap left [%]",
+        "median time of proofs [s]", "longest [s]", "largest gap left [%]", "largest root gap [%]",
     )  # fmt: skip
     text = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for row in summary_rows(rows):
+        percent = (row["largest_gap_percent"], row["largest_root_gap_percent"])
         cells = [
             row["line"],
             f"{row['time_limit_s']:g}",
-            str(row["runs"]),
+            row["seeds"],
             str(row["infeasible"]),
             f"{row['proved']} of {row['runs'] - row['infeasible']}",
             f"{row['within_0.2_percent']} of {row['runs'] - row['infeasible']}",
             str(row["unknown"]),
             *("-" if row[k] is None else f"{row[k]:.1f}" for k in ("median_s", "longest_s")),
-            "-" if row["largest_gap_percent"] is None else f"{row['largest_gap_percent']:.2f}",
+            *("-" if x is None else f"{x:.2f}" for x in percent),
         ]
         text.append("| " + " | ".join(cells) + " |")
+    for key, words in (
+        ("version", "eaco-opt"), ("python", "Python"), ("packages", "Packages"), ("machine", "Machine"),
+    ):  # fmt: skip
+        found = sorted({str(row[key]) for row in rows if row.get(key)})
+        if found:
+            text += ["", f"{words}: {'; '.join(found)}."]
+    loads = [row["load_average"] for row in rows if row.get("load_average") is not None]
+    if loads:
+        text += ["", f"Load average at the end of each run: {min(loads):.1f} to {max(loads):.1f}."]
     return "\n".join(text) + "\n"

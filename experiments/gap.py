@@ -33,7 +33,7 @@ from solvers.policy_runs import run_policy, warm_up
 from solvers.run import need_instance, solve
 from solvers.verify import InternalError, refuse_violations
 
-from .entries import Entry, entries_of
+from .entries import Entry, entries_of, unique
 from .grid_plans import optimal_steps_s
 
 DEFAULT_METHODS = ("fifo", "fifo_packed", "gandiva", "eaco")
@@ -198,7 +198,11 @@ def gap_study(
     InternalError
         A schedule costs less than the optimum or bound.
     """
-    named = [item if isinstance(item, tuple) else (item.name, item) for item in instances]
+    taken: set[str] = set()
+    named = [
+        (unique(item[0], taken), item[1]) if isinstance(item, tuple) else (unique(item.name, taken), item)
+        for item in instances
+    ]
     if not named:
         raise EacoError("gap: no instance was given; name at least one")
     entries = entries_of("gap", methods, schedules)

@@ -132,7 +132,9 @@ def exact_command(
     only: Annotated[
         str, typer.Option("--only", metavar="A,B", help="Lines whose names begin with one of these.")
     ] = "",
-    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Seeds 0 to N - 1.")] = 10,
+    seeds: Annotated[
+        str, typer.Option("--seeds", metavar="N|LIST", help="10 is 0 to 9; or a list such as 0-4,7.")
+    ] = "10",
     out: OutOption = None,
     force: Annotated[bool, typer.Option("--force", help="Run again what --out keeps.")] = False,
     json: o.JsonFlag = False,
@@ -140,13 +142,13 @@ def exact_command(
 ) -> None:
     """Run the exact methods on generated instances by size, and count what they prove in their time."""
     screen = Out(json=json, quiet=quiet)
-    from ..exact_bench import chosen_lines, exact_rows, summary_rows
+    from ..exact_bench import chosen_lines, exact_rows, seed_numbers, summary_rows
 
     lines = chosen_lines([w.strip() for w in only.split(",") if w.strip()], quick=quick)
     with screen.progress("bench exact", total=1) as bar:
         rows = exact_rows(
             lines,
-            range(min(seeds, 2) if quick else seeds),
+            seed_numbers(seeds)[: 2 if quick else None],
             out=out,
             force=force,
             tell=lambda text, done, total: bar.at(done, total, text),

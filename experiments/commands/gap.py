@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -151,8 +152,9 @@ def _show(screen: Out, rows: list[dict[str, Any]]) -> None:
         screen.say()
     if screen.quiet:
         return
-    screen.say(
+    text = (
         "Static class, on slots. Attainable saving: from exclusive execution on the same slots to the "
         "optimum or bound; sharing's: from the best schedule found without sharing. Relaxed: without the "
         "deadlines that were missed, and with U_threshold as high as was used. <=: against a lower bound."
     )
+    screen.say(textwrap.fill(text, 110, break_on_hyphens=False))

@@ -18,6 +18,7 @@ from experiments.exact_bench import (
     Line,
     chosen_lines,
     exact_rows,
+    seed_numbers,
     summary_rows,
     summary_text,
 )
@@ -33,9 +34,45 @@ def test_a_row_says_what_was_run_and_what_came_of_it() -> None:
     assert row["bound"] == pytest.approx(row["objective"], rel=1e-6)
     assert (row["line"], row["seed"], row["limits"]) == ("whole-node-3x2-bruteforce", 1, "loose")
     assert row["digest"] and row["version"] and row["python"]
+    assert (row["violations"], row["root_gap"]) == (0, None)
+    assert row["cpu_s"] >= 0.0
+    assert "highspy " in row["packages"]
 
 
-def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_milp_has_a_root_gap() -> None:
+    """The root's bound lies below the optimum, and the gap is relative to it."""
+    line = Line(family="whole-node", jobs=3, nodes=1, method="milp", time_limit_s=60.0)
+    (row,) = exact_rows([line], [0])
+    assert row["status"] == "optimal"
+    assert row["root_bound"] <= row["objective"] * (1.0 + 1e-9)
+    assert row["root_gap"] == pytest.approx(row["objective"] / row["root_bound"] - 1.0, abs=1e-12)
+
+
+def test_a_proof_needs_a_schedule_without_violations() -> None:
+    """A row that claims to be optimal with a schedule that breaks a rule is not counted as proved."""
+    base = {"line": "a", "time_limit_s": 5.0, "wall_s": 4.0, "status": "optimal", "gap": 0.0, "seed": 0}
+    (row,) = summary_rows([{**base, "violations": 0}, {**base, "violations": 1}])
+    assert (row["runs"], row["proved"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("3", (0, 1, 2)), ("3-5,8", (3, 4, 5, 8)), ("7-7", (7,)), ("2,2,0", (2, 0))]
+)
+def test_seeds_are_a_number_or_a_list(text: str, numbers: tuple[int, ...]) -> None:
+    """One number says how many, a list says which."""
+    assert seed_numbers(text) == numbers
+
+
+@pytest.mark.parametrize("text", ["", "0", "a", "5-3", "1,,2", "-3"])
+def test_other_seeds_are_refused(text: str) -> None:
+    """The error shows what is expected."""
+    with pytest.raises(EacoError, match="expected seeds such as 10"):
+        seed_numbers(text)
+
+
+def test_a_run_that_was_stopped_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Finished runs are not run again, a half-written line is, and `force` runs all again."""
     ran: list[int] = []
 
@@ -46,7 +83,8 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
             "time_limit_s": 1.0,
             "seed": seed,
             "status": "optimal",
-            "gap": 0.0,
+            "objective": 1.5,
+            "bound": 1.0,
             "wall_s": 2.0,
         }
 
@@ -56,7 +94,13 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
     store = tmp_path / "exact.jsonl"
     lines = store.read_text().splitlines()
     store.write_text("\n".join(lines[:2]) + "\n" + lines[2][:20])
+    assert caplog.messages == []
     assert exact_rows([TINY], [0, 1, 2], out=tmp_path) == first
+    assert [m.split(": ")[1] for m in caplog.messages] == [
+        "1 line(s) are no finished run, as is left when a run is stopped while it is written; such runs are "
+        "repeated"
+    ]
+    assert first[0]["gap"] == pytest.approx(0.5)  # relative to the bound
     assert ran == [0, 1, 2, 2]
     assert [json.loads(x)["seed"] for x in store.read_text().splitlines()] == [0, 1, 2]
     exact_rows([TINY], [0], out=tmp_path, force=True)
@@ -66,7 +110,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_infeasible_seeds_are_counted_apart() -> None:
     """Of four runs one is infeasible, one proved, one left at 0.1 %, one without bound: 1 of 3 is proved."""
-    base = {"line": "a", "time_limit_s": 5.0, "wall_s": 4.0}
+    base = {"line": "a", "time_limit_s": 5.0, "wall_s": 4.0, "seed": 3, "root_gap": 0.01, "version": "9"}
     rows = [
         {**base, "status": "infeasible", "gap": None},
         {**base, "status": "optimal", "gap": 0.0},
@@ -78,7 +122,9 @@ def test_infeasible_seeds_are_counted_apart() -> None:
         4, 1, 1, 2, 1,
     )  # fmt: skip
     assert row["largest_gap_percent"] == pytest.approx(0.1)
-    assert "| a | 5 | 4 | 1 | 1 of 3 | 2 of 3 | 1 | 4.0 | 4.0 | 0.10 |" in summary_text(rows)
+    text = summary_text(rows)
+    assert "| a | 5 | 3 3 3 3 | 1 | 1 of 3 | 2 of 3 | 1 | 4.0 | 4.0 | 0.10 | 1.00 |" in text
+    assert "eaco-opt: 9." in text
 
 
 def test_lines_are_chosen_by_the_beginning_of_their_names() -> None:

@@ -12,6 +12,7 @@ from experiments.commands.explain import KEYS as EXPLAIN_KEYS
 from experiments.commands.solve import KEYS
 from experiments.compare import RELATIVE
 from experiments.describe import WORKLOAD_COLUMNS
+from experiments.exact_bench import COLUMNS as EXACT_COLUMNS
 from experiments.gap import COLUMNS as GAP_COLUMNS
 from experiments.tables import ACTIVE_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, ROW_COLUMNS, SEGMENT_COLUMNS
 
@@ -42,6 +43,7 @@ def columns_after(words: str) -> list[str]:
         ("`bench simulate`:", COLUMNS["simulate"]),
         ("`bench evaluate`:", COLUMNS["evaluate"]),
         ("`gap`: `rows`", GAP_COLUMNS),
+        ("`bench exact`:", EXACT_COLUMNS),
         ("`bench build`:", COLUMNS["build"]),
     ],
 )
