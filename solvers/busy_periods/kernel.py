@@ -958,7 +958,6 @@ def lane_tables(
     start_cost: FloatArray,
     can_start: BoolArray,
     last_end: IntArray,
-    first_end: IntArray,
     gain: FloatArray,
     price: FloatArray,
     extra: FloatArray,
@@ -969,7 +968,10 @@ def lane_tables(
     bins: IntArray,
     width: IntArray,
 ) -> None:
-    """Fill the tables of :class:`Lanes`; see :mod:`solvers.busy_periods.lanes`."""
+    """Fill the tables of :class:`Lanes`; see :mod:`solvers.busy_periods.pricing`.
+
+    Work left is rounded down, and the pace is the best of several, so a job may end here before its first end.
+    """
     jobs, levels, slots = own_cost.shape
     number = cells * share
     for b in range(1, slots + 1):
@@ -993,8 +995,6 @@ def lane_tables(
                         value = -own_cost[j, k, t] - hold[j] * rent
                         left = max(1, need[j] - (bins[j] - 1 - q) * width[j]) - up[j, k]
                         if left <= 0:
-                            if t + 1 < first_end[j]:
-                                continue
                             value += hold[j] * lane[t + 1, b]
                         elif t + 1 < b and t + 1 < last_end[j]:
                             to = max(0, bins[j] - 1 - (need[j] - left + width[j] - 1) // width[j])
@@ -1022,7 +1022,6 @@ def lane_uses(
     start_cost: FloatArray,
     can_start: BoolArray,
     last_end: IntArray,
-    first_end: IntArray,
     gain: FloatArray,
     price: FloatArray,
     extra: FloatArray,
@@ -1081,8 +1080,6 @@ def lane_uses(
                     left = max(1, need[j] - (bins[j] - 1 - q) * width[j]) - up[j, k]
                     here = -1
                     if left <= 0:
-                        if t + 1 < first_end[j]:
-                            continue
                         value += hold[j] * lane[t + 1, b]
                     elif t + 1 < b and t + 1 < last_end[j]:
                         here = max(0, bins[j] - 1 - (need[j] - left + width[j] - 1) // width[j])

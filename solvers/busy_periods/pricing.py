@@ -189,7 +189,6 @@ class Pricer:
             p.start_cost,
             p.can_start,
             p.last_end,
-            p.first_end,
             prices.gain,
             prices.price,
             self.extra,
@@ -214,7 +213,7 @@ class Pricer:
                 if norm == 0.0:
                     break
                 self.extra = np.maximum(0.0, self.extra + scale * max(total, 1e-3) / norm * direction)
-                args = (*args[:13], self.extra, *args[14:])
+                args = (*args[:12], self.extra, *args[13:])
                 kernel.lane_tables(*args)
                 scale *= 0.9
         self.count.lanes_s += time.perf_counter() - began
@@ -222,8 +221,8 @@ class Pricer:
             self._idle_run = np.empty(int(offset[-1]))
         idle_lane = np.full((slots + 1, slots + 1), -math.inf)
         never = np.full(jobs, 1e18)
-        idle = (*args[:2], p.idle_rent, *args[3:6], p.idle_own_cost, *args[7:13], never)
-        kernel.lane_tables(*idle, idle_lane, self._idle_run, *args[16:])
+        idle = (*args[:2], p.idle_rent, *args[3:6], p.idle_own_cost, *args[7:12], never)
+        kernel.lane_tables(*idle, idle_lane, self._idle_run, *args[15:])
         margin = np.zeros((slots + 1, jobs))
         table = (idle_lane, self._idle_run, offset, first, bins, margin)
         kernel.margins(p.hold, p.start_cost, p.can_start, prices.gain, *table)
