@@ -970,7 +970,7 @@ def lane_tables(
 ) -> None:
     """Fill the tables of :class:`Lanes`; see :mod:`solvers.busy_periods.pricing`.
 
-    Work left is rounded down, and the pace is the best of several, so a job may end here before its first end.
+    Work left is rounded down, and the pace is the best of several: a job may end before its first end here.
     """
     jobs, levels, slots = own_cost.shape
     number = cells * share
