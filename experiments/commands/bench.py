@@ -119,7 +119,7 @@ def build_command(
     screen.document({"rows": rows})
     keys = ("run", "variables", "constraints", "nonzeros", "build_s", "load_s", "seconds", "speed_to_pulp")
     heads = ("run", "variables", "rows", "nonzeros", "build [s]", "load [s]", "both [s]", "times PuLP")
-    title = f"{rows[0]['instance']}: {rows[0]['jobs']} jobs, {rows[0]['slots']} slots"
+    title = f"{rows[0]['instance']}: {rows[0]['jobs']} jobs, {rows[0]['slots']} slots, CPU times"
     screen.table(heads, [[_text(r[k]) for k in keys] for r in rows], title=title)
     screen.say(
         f"Index sets and coefficients, prepared once for both, took {rows[0]['prepare_s']:.2f} s; counted "
