@@ -282,7 +282,7 @@ def test_grid_physics_for_all_rows() -> None:
 def test_the_same_seed_gives_the_same_rows() -> None:
     """Two calls agree in everything but the time they took, the plan proved optimal on a grid included."""
     problem = instance(
-        *(job(f"j{i}", "fast" if i % 3 else "slow", release_s=10.0 * i) for i in range(12)), nodes=2
+        *(job(f"j{i}", "fast" if i % 3 else "slow", release_s=10.0 * i) for i in range(7)), nodes=2
     )
 
     def rows() -> list[dict[str, Any]]:
@@ -291,7 +291,7 @@ def test_the_same_seed_gives_the_same_rows() -> None:
         ]
 
     first = rows()
-    assert [row["method"] for row in first][4:] == ["grid-optimal 5min"]
+    assert [row["method"].split()[0] for row in first][4:] == ["grid-optimal"]
     assert first == rows()
 
 
