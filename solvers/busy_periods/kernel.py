@@ -802,10 +802,13 @@ def extend(
                                     if rules.whole and labels.been[other, w] != work.been[depth, w]:
                                         old_wins = False
                                         new_wins = False
-                                if rules.whole and labels.first[other] < first:
-                                    old_wins = False
-                                if rules.whole and labels.first[other] > first:
-                                    new_wins = False
+                                # All columns are asked for to be chosen from at cost, not at reduced cost:
+                                # one that begins later may only pay less for the node.
+                                if rules.whole and labels.first[other] != first:
+                                    if labels.first[other] < first or labels.true[other] + toll > true:
+                                        old_wins = False
+                                    if labels.first[other] > first or true + toll > labels.true[other]:
+                                        new_wins = False
                                 old_wins = old_wins and labels.cost[other] + old_more <= cost
                                 new_wins = new_wins and cost + new_more <= labels.cost[other]
                                 if old_wins or new_wins:

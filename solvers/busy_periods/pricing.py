@@ -273,7 +273,8 @@ class Pricer:
         beam
             Labels kept at each boundary; ``None`` for all, which makes the answer exact: see the module.
         whole
-            Return all columns below the limit, the cheapest for each set of jobs and slots.
+            Return all columns below the limit, the cheapest for each set of jobs and slots: any other one may
+            be replaced by some of these, which hold its jobs within its slots at no higher cost.
         until
             Time on the clock of `time.monotonic` at which to give up.
         most
