@@ -259,8 +259,8 @@ class Search:
         least = np.min([pricer.least_costs() for pricer in self.pricers], axis=0)
         if np.isfinite(least).all():
             heap[0] = (math.fsum(least.tolist()) + self.sleep * root.horizon[0], 0, root)
-            self._set_bound(heap[0][0])
         try:
+            self._set_bound(heap[0][0])
             while heap:
                 low, _, decisions = heapq.heappop(heap)
                 if low >= self.target:
