@@ -25,6 +25,7 @@ from typing import Any
 import highspy
 import numpy as np
 
+from formulations.base import FormulationError
 from formulations.highs import load_empty
 
 from .kernel import FloatArray
@@ -32,7 +33,7 @@ from .pricing import Column
 from .tables import Place
 
 
-class MasterError(Exception):
+class MasterError(FormulationError):
     """HiGHS did not solve the linear programme."""
 
 
@@ -78,6 +79,8 @@ class Master:
         self._known: dict[tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]], int] = {}
         self._off: FloatArray = np.zeros(0)
         self._horizon = (slots, slots)
+        # The pool of threads belongs to the process, and one of another size than asked for gives no status.
+        highspy.Highs.resetGlobalScheduler(True)
         self.solver: Any = load_empty()
         self.solver.setOptionValue("threads", 1)
         self._inf = highspy.kHighsInf
@@ -203,7 +206,10 @@ class Master:
             self.solver.run()
         status = self.solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise MasterError(f"the linear programme over busy periods ended as {status}")
+            raise MasterError(
+                f"branch-and-price: HiGHS ended the linear programme over busy periods as {status}, "
+                "without an optimum; try another slot length or method, and please report it"
+            )
         solution = self.solver.getSolution()
         dual = np.array(solution.row_dual)
         value = np.array(solution.col_value)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import math
+import re
 import subprocess
 import sys
 import warnings
@@ -13,18 +16,23 @@ import numpy as np
 import pulp
 import pytest
 
+from eaco_opt.cluster import Cluster
 from eaco_opt.io import instance_digest
+from eaco_opt.power import GpuPower, PowerModel, ServerPower
 from eaco_opt.result import Status, StopReason
 from formulations.base import Outcome, ScalingError
 from formulations.cpsat import CpsatFormulation
 from formulations.grid import make_grid
+from formulations.highs import load_empty
 from formulations.milp import MilpFormulation, MilpModel
 from formulations.placing import plan_of
 from formulations.scaling import cost_scale
 from solvers import solve
 from solvers.backends.cbc import Cbc
+from solvers.base import METHODS
+from solvers.explain import explain
 from solvers.search import best_policy_plan
-from tests.experiments.tiny import instance, job, two_in_a_row
+from tests.experiments.tiny import BOX, instance, job, two_in_a_row
 
 SLOT_S = 500.0
 
@@ -121,6 +129,33 @@ def test_2_the_default_back_end_is_not_fooled() -> None:
     assert problem.status == pulp.LpStatusOptimal and problem.objective.value() == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("name", [name for name in METHODS.names() if METHODS.get(name)().exact])
+def test_3_a_difference_below_the_default_gap_of_highs_is_seen(name: str) -> None:
+    """Note 3: HiGHS stops at a gap of 1e-4 by default; here all tell 100.000 W from 100.004 W (4e-5).
+
+    Two jobs of 1000 s each, in turn or beside each other: 2000 s of the cheaper node's 100 W, less than any
+    use of the dearer one's. Energy alone counts; E0 is that of the cheaper node.
+    """
+    assert load_empty().getOptionValue("mip_rel_gap")[1] == 1e-4
+    dearer = dataclasses.replace(
+        BOX,
+        name="dearer",
+        power=PowerModel(
+            server=ServerPower(idle_w=100.004, busy_w=100.004), gpu=GpuPower(standing_w=0.0, dynamic_w=0.0)
+        ),
+    )
+    due = {"deadline_s": 2000.0}
+    problem = dataclasses.replace(
+        instance(job("a", **due), job("b", **due), max_share=1, alpha=1.0),
+        cluster=Cluster.grouped([(dearer, 1), (BOX, 1)]),
+    )
+    options = {"process": "shared", "policies": False} if name != "bruteforce" else {}
+    result = solve(problem, name, grid_s=SLOT_S, options=options)
+    assert result.status is Status.OPTIMAL and dict(result.options)["gap"] == "0.0"
+    assert result.objective == pytest.approx(1.0, rel=1e-6)
+    assert result.bound == pytest.approx(1.0, rel=1e-6)
+
+
 def test_4_costs_of_too_wide_a_range_are_refused() -> None:
     """Note 4: CP-SAT scales 1e9 beside 1e-9 silently and chooses wrongly; we scale, or say that we cannot."""
     with pytest.raises(ScalingError, match=r"do not fit integers of at most 2\*\*53"):
@@ -175,6 +210,18 @@ def test_6_an_infeasible_start_is_more_than_a_log_line() -> None:
         other.start_from(late)
 
 
+def test_7_another_number_of_threads_before_does_not_matter() -> None:
+    """Note 7: after HiGHS with two threads, by PuLP and by arrays, branch-and-price with one has a status."""
+    problem = two_in_a_row(slowdown=1.5, alpha=1.0)
+    best = solve(problem, "bruteforce", grid_s=SLOT_S).objective
+    shared = {"process": "shared", "policies": False}
+    for _ in range(2):
+        fooling().solve(pulp.HiGHS(msg=False, threads=2))
+        assert solve(problem, "branch-and-price", grid_s=SLOT_S, options=shared).objective == best
+        assert solve(problem, "milp", grid_s=SLOT_S, threads=2, options=shared).objective == best
+        assert solve(problem, "branch-and-price", grid_s=SLOT_S, options=shared).objective == best
+
+
 def test_10_values_next_to_integers_are_rounded_and_priced_again() -> None:
     """Note 10: 0.999999 is 1; the plan is the same, and its value is that of the physics."""
     found = model()
@@ -186,6 +233,34 @@ def test_10_values_next_to_integers_are_rounded_and_priced_again() -> None:
     near = x + rng.uniform(-1e-6, 1e-6, len(x))
     values = found.values_from(dict(zip(found.arrays.names, near.tolist(), strict=True)))
     assert plan_of(found.space, values).start_s.tolist() == plan.start_s.tolist()
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS.names() if METHODS.get(name)().exact])
+def test_11_infeasible_comes_with_a_reason(name: str) -> None:
+    """Note 11: what every method calls infeasible is explained: which jobs, what binds, by how much.
+
+    Two jobs of 2 h, one node without sharing, both due after 3 h: 1 h is missing.
+    """
+    jobs = [job(n, epochs=72, deadline_s=3 * 3600.0) for n in "ab"]
+    problem = instance(*jobs, max_share=1)
+    options = {"process": "shared", "policies": False} if name != "bruteforce" else {}
+    assert solve(problem, name, grid_s=1800.0, options=options).status is Status.INFEASIBLE
+    (conflict,) = explain(problem, grid_s=1800.0).conflicts
+    assert set(conflict.jobs) == {"a", "b"}
+    (later,) = {way.amount for way in conflict.ways if way.change == "deadline"}
+    assert later == pytest.approx(1.0)
+    assert "'a'" in conflict.text and "'b'" in conflict.text
+
+
+def test_each_trap_of_solvers_has_a_test() -> None:
+    """Field notes 1 to 13 are named by the docstring of some test of this folder."""
+    named: set[int] = set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                for numbers in re.findall(r"\b[Nn]otes? ([\d, ]+)", ast.get_docstring(node) or ""):
+                    named |= {int(n) for n in re.findall(r"\d+", numbers)}
+    assert named >= set(range(1, 14))
 
 
 def test_results_know_their_instance_and_versions() -> None:
