@@ -239,6 +239,41 @@ def test_a_job_may_be_there_to_keep_two_together() -> None:
     assert least == pytest.approx(780 / 2160 + 0.5 - 1.1)
 
 
+def test_what_may_still_come_counts_against_what_has_been() -> None:
+    """A label that has not had a job yet is not dropped for one that has, and costs little less.
+
+    r runs in slots 0 to 3, x in slot 0, o in slot 0 or 2. All three together draw 2000 W; r and x, or r and
+    o, 210 W; one alone 180 W. E0 is 6 slots of 180 W. A node pays 5 in slots 0 and 2, so that only r and x
+    together are worth it: reduced cost 0. With o in slot 0 it is 0.001 less; with o in slot 2 it is o's 30
+    W less its dual.
+    """
+    power = PowerModel(
+        server=ServerPower(idle_w=100.0, busy_w=100.0),
+        gpu=GpuPower(standing_w=50.0, dynamic_w=100.0),
+        measured=(MeasuredPower(kinds=("p", "p", "x"), power_w=2000.0),),
+    )
+    problem = instance(
+        job("r", 4, deadline_s=4 * D),
+        job("x", 1, profile="x", deadline_s=1 * D),
+        job("o", 1, deadline_s=3 * D),
+        nodes=((node_type(power=power), 1),),
+        profiles=(profile(), profile("x")),
+        limits=Limits(max_share=3, u_threshold=1.0),
+        alpha=1.0,
+    )
+    (place,) = make_places(space_of(problem))
+    can = place.can_start.copy()
+    can[2] = [True, False, True, False]
+    place = place.narrowed(can, place.last_end, place.first_end)
+    both, more = (210 + 3 * 180) / 1080, (2000 - 210) / 1080
+    gain = np.array([both + 10.0 - 3.0, 3.0, more + 0.001])
+    prices = Prices(gain=gain, price=np.array([5.0, 0.0, 5.0, 0.0]))
+    pricer = Pricer(0, place)
+    columns, least = pricer.search(prices, limit=-NONE, lanes=pricer.lanes(prices))
+    assert least == pytest.approx(30 / 1080 - more - 0.001)
+    assert (0, 0, 2) in {c.starts for c in columns}
+
+
 @pytest.mark.parametrize("beam", [1, 5, 50])
 def test_beams_return_busy_periods_at_their_cost(beam: int) -> None:
     """A beam may miss, but what it returns is below the limit, allowed, and costs what it says."""
