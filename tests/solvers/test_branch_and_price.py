@@ -41,7 +41,7 @@ from solvers.busy_periods.tables import Place, make_places
 from solvers.busy_periods.tree import Decisions, Report, Search
 from tests.solvers.busy_period_cases import Period, allowed, on_the_grid, periods, reduced
 from tests.solvers.random_instances import SLOT_S, agreement_instance, random_instance
-from tests.solvers.test_bruteforce import D, instance, job, node_type, profile
+from tests.solvers.test_bruteforce import D, instance, job, kilojoule, node_type, profile
 
 NONE = 1e-9
 """Reduced costs above minus this are none; that of the search."""
@@ -272,6 +272,130 @@ def test_what_may_still_come_counts_against_what_has_been() -> None:
     columns, least = pricer.search(prices, limit=-NONE, lanes=pricer.lanes(prices))
     assert least == pytest.approx(30 / 1080 - more - 0.001)
     assert (0, 0, 2) in {c.starts for c in columns}
+
+
+SLOT_W = D / 3.6e6
+"""What a watt costs for a slot where energy alone counts, in kWh."""
+
+
+def least_reduced(problem: Instance, gain_w: list[float], price_w: list[float], **rules: Any) -> float:
+    """Return the least reduced cost on the only place, duals and answer in W for a slot.
+
+    The first job may start in slot 0 only.
+    """
+    (place,) = make_places(space_of(problem))
+    can = place.can_start.copy()
+    can[0, 1:] = False
+    place = place.narrowed(can, place.last_end, place.first_end)
+    prices = Prices(gain=SLOT_W * np.array(gain_w), price=SLOT_W * np.array(price_w), **rules)
+    pricer = Pricer(0, place)
+    _, least = pricer.search(prices, limit=-NONE, lanes=pricer.lanes(prices))
+    return least / SLOT_W
+
+
+def watts(*measured: tuple[str, float]) -> PowerModel:
+    """Power as everywhere here, 180, 210 and 240 W for one, two and three jobs, but for what was measured."""
+    return PowerModel(
+        server=ServerPower(idle_w=100.0, busy_w=100.0),
+        gpu=GpuPower(standing_w=50.0, dynamic_w=100.0),
+        measured=tuple(MeasuredPower(kinds=tuple(kinds), power_w=w) for kinds, w in measured),
+    )
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_cut_that_is_still_to_be_paid_counts(swapped: bool) -> None:
+    """A label with one job of a cut is not as good as one with none.
+
+    r runs in slots 0 to 3, beside it a or b in slot 0 and c in slot 2, two jobs at a time. r with a is worth
+    1 W more than with b, but a and c are in a cut that costs 300 W. c adds 30 W and is worth 100 W. A node
+    pays 3000 W in slots 0 and 2, so no other busy period is worth it. Least: r, b, c with 0 + 30 - 100 W.
+    """
+    one, two = job("a", 1, deadline_s=1 * D), job("b", 1, deadline_s=1 * D, priority=1)
+    problem = instance(
+        job("r", 4, deadline_s=4 * D),
+        *((two, one) if swapped else (one, two)),
+        job("c", 1, release_s=2 * D, deadline_s=3 * D),
+        job("d", 1, release_s=5 * D, deadline_s=6 * D),
+        objective=kilojoule(),
+    )
+    a, b = (2, 1) if swapped else (1, 2)
+    gain = [210.0 + 3 * 180.0 + 6000.0 - 1500.0, 0.0, 0.0, 100.0, 0.0]
+    gain[a], gain[b] = 1501.0, 1500.0
+    cuts = [(tuple(sorted((a, 3, 4))), 300.0 * SLOT_W)]
+    assert least_reduced(problem, gain, [3000.0, 0.0, 3000.0, 0.0, 0.0, 0.0], cuts=cuts) == pytest.approx(
+        -70.0
+    )
+
+
+def test_less_work_left_is_no_advantage_where_company_saves_power() -> None:
+    """A job that ends later may save more in measured power than the label that ends sooner is ahead.
+
+    r (3 epochs) runs from slot 0 on, with a or b in slot 0; b slows it to half, so that it ends after slot 3
+    instead of 2. c runs in slots 1 to 3. r and c together draw 60 W, c alone 180 W. With a: 210 + 60 + 60 +
+    180 = 510 W; with b: 210 + 3 * 60 = 390 W. a is worth 10 W more. A node pays 3000 W in slots 0 and 3, so
+    that no other busy period is worth it. Duals of r, b and c: 6391 W, the least is -1 W.
+    """
+    problem = instance(
+        job("r", 3, deadline_s=4 * D),
+        job("a", 1, profile="a", deadline_s=1 * D),
+        job("b", 1, profile="b", deadline_s=1 * D),
+        job("c", 3, release_s=1 * D, deadline_s=4 * D),
+        nodes=((node_type(power=watts(("pp", 60.0))), 1),),
+        profiles=(profile(), profile("a"), profile("b")),
+        truth=Interference(measured=(MeasuredSlowdown(kinds=("b", "p"), factors=(1.0, 2.0)),)),
+        objective=kilojoule(),
+    )
+    gain = [3291.0, 110.0, 100.0, 3000.0]
+    assert least_reduced(problem, gain, [3000.0, 0.0, 0.0, 3000.0]) == pytest.approx(-1.0)
+
+
+def test_less_work_left_is_no_advantage_where_company_speeds_up() -> None:
+    """A job that ends later may carry another one to its end in time.
+
+    As before, but c has 6 epochs in slots 1 to 3, and takes half the time beside r: only with r there in all
+    three does it end. With b: 4 * 210 = 840 W and 3000 W for slot 0; duals of r, b and c 3841 W.
+    """
+    problem = instance(
+        job("r", 3, deadline_s=4 * D),
+        job("a", 1, profile="a", deadline_s=1 * D),
+        job("b", 1, profile="b", deadline_s=1 * D),
+        job("c", 6, profile="c", release_s=1 * D, deadline_s=4 * D),
+        profiles=(profile(), profile("a"), profile("b"), profile("c")),
+        truth=Interference(
+            measured=(
+                MeasuredSlowdown(kinds=("b", "p"), factors=(1.0, 2.0)),
+                MeasuredSlowdown(kinds=("c", "p"), factors=(0.5, 1.0)),
+            )
+        ),
+        objective=kilojoule(),
+    )
+    gain = [3131.0, 120.0, 110.0, 600.0]
+    assert least_reduced(problem, gain, [3000.0, 0.0, 0.0, 0.0]) == pytest.approx(-1.0)
+
+
+def test_residents_may_pay_by_slowing_down_whom_company_makes_cheap() -> None:
+    """A busy period whose later jobs are worth nothing by themselves, and cost less with the first one there.
+
+    r runs in slots 0 to 4, c and d from slot 1 on. Beside r, c takes 4 slots as d does, else 2. c and d
+    together draw 60 W, with r 90 W. Without r: 2 * 60 + 2 * 180 = 480 W, their duals. With r: 180 + 4 * 90 =
+    540 W, of which r adds 180 + 4 * 30 = 300 W if the others cost what they do without it. r's dual is 200 W.
+    """
+    problem = instance(
+        job("r", 5, profile="r", deadline_s=5 * D),
+        job("c", 2, profile="c", release_s=1 * D, deadline_s=5 * D),
+        job("d", 4, profile="d", release_s=1 * D, deadline_s=5 * D),
+        nodes=((node_type(power=watts(("cd", 60.0), ("cdr", 90.0))), 1),),
+        profiles=tuple(profile(kind) for kind in "cdr"),
+        truth=Interference(
+            measured=(
+                MeasuredSlowdown(kinds=("c", "r"), factors=(2.0, 1.0)),
+                MeasuredSlowdown(kinds=("c", "d", "r"), factors=(2.0, 1.0, 1.0)),
+            )
+        ),
+        limits=Limits(max_share=3, u_threshold=1.0),
+        objective=kilojoule(),
+    )
+    assert least_reduced(problem, [200.0, 120.0, 360.0], [0.0] * 5) == pytest.approx(540.0 - 680.0)
 
 
 @pytest.mark.parametrize("beam", [1, 5, 50])
