@@ -23,6 +23,7 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 WORD = 62
+NEVER = 1e6
 
 # Entries of the control array of `extend`.
 SOURCE, COUNT, FULL, MADE, BOUNDED, DOMINATED, LOOK, ALONE, CONTROLS = range(9)
@@ -175,7 +176,8 @@ class Rules(NamedTuple):
     cost are of no interest; ``whole`` whether all columns below the limit are wanted and not the best only;
     ``strict`` (J,) whether less work left of a job is no advantage; ``toll`` (T + 1,) what less work left may
     cost at most from a boundary on; ``worth`` (J,) the most that a job can add to the gain of a column;
-    ``alone`` whether the bound by residents alone holds.
+    ``alone`` whether the bound by residents alone holds; ``teams`` most jobs of a team, 0 without, and the
+    arrays of :class:`solvers.busy_periods.teams.Teams`, ``last_start`` (J,) last slot of a start.
     """
 
     gain: FloatArray
@@ -194,6 +196,12 @@ class Rules(NamedTuple):
     toll: FloatArray
     worth: FloatArray
     alone: bool
+    teams: int
+    team_number: IntArray
+    team_at: IntArray
+    team_end: IntArray
+    team_value: FloatArray
+    last_start: IntArray
 
 
 class Lanes(NamedTuple):
@@ -246,6 +254,9 @@ class Scratch(NamedTuple):
     group: IntArray  # (cells,)
     open: IntArray  # (W,)
     odd_left: IntArray  # (Q,)
+    saving: FloatArray  # (T + 1,)
+    ahead: FloatArray  # (T + 1,)
+    late: IntArray  # (J,)
 
 
 @jit
@@ -274,17 +285,20 @@ def alone_costs(
     run_cost: FloatArray,
     joint_cost: FloatArray,
     joint_toll: float,
+    saving: FloatArray,
 ) -> tuple[float, float]:
     """Return what residents cost from a boundary to their ends, alone and at least in company.
 
     In company, from slot ``joins`` on, a slot costs at least what they add to the cost of the others, of whom
-    ``mask`` gives the classes. ``left`` and ``sets`` are overwritten.
+    ``mask`` gives the classes. ``left`` and ``sets`` are overwritten. ``saving`` (T + 1,) is set to what
+    company saves at most in all slots before each boundary from t on.
     """
     slots = price.shape[0]
     without = 0.0
     within = 0.0
     stay = count
     m = t
+    saving[t] = 0.0
     while stay > 0 and m < slots:
         use = 0.0
         running = 0.0
@@ -296,10 +310,12 @@ def alone_costs(
             sets, cells, use, cell_cost, kind_set, full_cost, base_cost, cpu_cost, cpu_exponent
         )
         without += value + running
+        joint = -joint_toll
+        for c in range(cells):
+            joint += joint_cost[sets[c], mask]
+        # Where nobody can join, a team that is there saves less than nothing.
+        saving[m + 1] = saving[m] + max(value - joint, -NEVER)
         if m >= joins:
-            joint = -joint_toll
-            for c in range(cells):
-                joint += joint_cost[sets[c], mask]
             value = min(value, joint)
         within += value + running
         gone = False
@@ -323,7 +339,56 @@ def alone_costs(
                     for c in range(cells):
                         if (bits[i] >> c) & 1:
                             sets[c] = child[sets[c], job_class[job[i]]]
+    while m < slots:
+        saving[m + 1] = saving[m]
+        m += 1
     return without, within
+
+
+@jit
+def with_teams(
+    t: int,
+    late: IntArray,
+    count: int,
+    number: IntArray,
+    at: IntArray,
+    end: IntArray,
+    value: FloatArray,
+    last_start: IntArray,
+    saving: FloatArray,
+    ahead: FloatArray,
+) -> float:
+    """Return the least that jobs add which start at a boundary or later, or not at all.
+
+    ``late`` are at most three jobs in ascending order; ``saving`` as in `alone_costs`; ``ahead`` (T + 1,)
+    is overwritten.
+    """
+    slots = ahead.shape[0] - 1
+    last = t - 1
+    for i in range(count):
+        last = max(last, last_start[late[i]])
+    for a in range(last + 1, slots + 1):
+        ahead[a] = 0.0
+    for a in range(last, t - 1, -1):
+        best = ahead[a + 1]
+        for code in range(1, 1 << count):
+            i = j = k = -1
+            for m in range(count):
+                if (code >> m) & 1:
+                    k = late[m]
+                    if i < 0:
+                        i = k
+                    elif j < 0:
+                        j = k
+            if j < 0:
+                j = k
+            team = number[i, j, k]
+            if team >= 0:
+                for e in range(at[team, a], at[team, a + 1]):
+                    b = end[e]
+                    best = min(best, value[e] - saving[b] + saving[a] + ahead[b])
+        ahead[a] = best
+    return float(ahead[t])
 
 
 @jit
@@ -481,6 +546,7 @@ def extend(
                         run_cost,
                         joint_cost,
                         joint_toll,
+                        work.saving,
                     )
                     if work.cost[depth] + within >= rules.limit:
                         control[ALONE] += 1
@@ -621,9 +687,30 @@ def extend(
                             run_cost,
                             joint_cost,
                             joint_toll,
+                            work.saving,
                         )
                         least = cost + within
                         lonely = cost + without
+                        if rules.teams and pairs == 0 and least < rules.limit and lonely >= rules.limit:
+                            count = 0
+                            for j in range(jobs):
+                                if (work.open[j // WORD] >> (j % WORD)) & 1:
+                                    if count < rules.teams:
+                                        work.late[count] = j
+                                    count += 1
+                            if count <= rules.teams:
+                                least = lonely + with_teams(
+                                    t + 1,
+                                    work.late,
+                                    count,
+                                    rules.team_number,
+                                    rules.team_at,
+                                    rules.team_end,
+                                    rules.team_value,
+                                    rules.last_start,
+                                    work.saving,
+                                    work.ahead,
+                                )
                         if least >= rules.limit:
                             for p in range(pairs):
                                 a, b = rules.pair[p, 0], rules.pair[p, 1]

@@ -52,6 +52,8 @@ from numpy.typing import NDArray
 from . import kernel
 from .kernel import WORD, FloatArray, IntArray, Labels, Lanes, Rules, Scratch
 from .tables import Place, next_starts
+from .teams import MOST as MOST_TEAM
+from .teams import priced
 
 
 class OutOfTime(Exception):
@@ -576,6 +578,9 @@ def _scratch(p: Place, widest: int, words: int, cut_words: int) -> Scratch:
         group=whole(p.cells),
         open=whole(words),
         odd_left=whole(cut_words),
+        saving=np.zeros(p.can_start.shape[1] + 1),
+        ahead=np.zeros(p.can_start.shape[1] + 1),
+        late=whole(len(p.hold)),
     )
 
 
@@ -617,6 +622,9 @@ def _rules(
     # Where the end of one job can be too early for another, or for itself, less work left is no advantage.
     tied = bool(prices.together) or bool(p.first_end.any())
     strict = np.full(jobs, tied or not p.monotone, dtype=np.int64)
+    alone = p.monotone and p.toll == 0.0 and not tied and bool((prices.price >= 0.0).all())
+    teams = p.teams if alone else None
+    none = np.zeros(0, dtype=np.int64)
     worth = np.full(jobs, math.inf) if tied else np.maximum(0.0, prices.gain - p.least_run_cost)
     return Rules(
         gain=prices.gain,
@@ -632,7 +640,13 @@ def _rules(
         limit=limit,
         whole=whole,
         strict=strict,
-        alone=p.monotone and p.toll == 0.0 and not tied and bool((prices.price >= 0.0).all()),
+        alone=alone,
+        teams=MOST_TEAM if teams else 0,
+        team_number=teams.number if teams else none.reshape(0, 0, 0),
+        team_at=teams.at if teams else none.reshape(0, 0),
+        team_end=teams.end if teams else none,
+        team_value=priced(teams, prices.gain, prices.price, prices.cuts) if teams else np.zeros(0),
+        last_start=slots - 1 - np.argmax(can_start[:, ::-1], axis=1),
         worth=worth,
         toll=p.toll * (slots - np.arange(slots + 1.0)),
     )

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .teams import Teams, make_teams
+
 if TYPE_CHECKING:
     from formulations.space import Space
 
@@ -96,6 +98,8 @@ class Place(NamedTuple):
         By how much at most a slot of a node may cost more with fewer jobs on it, their running included.
     least_run_cost
         (J,) least that a whole run adds to the cost of a busy period; minus infinity where that is not known.
+    teams
+        All busy periods of few jobs without narrowed windows, ``None`` where they are not worked out.
     """
 
     node_type: int
@@ -137,6 +141,7 @@ class Place(NamedTuple):
     monotone: bool
     toll: float
     least_run_cost: FloatArray
+    teams: Teams | None
 
     def narrowed(self, can_start: NDArray[np.bool_], last_end: IntArray, first_end: IntArray) -> Place:
         """Return the place with smaller windows."""
@@ -264,8 +269,11 @@ def _place(space: Space, k: int) -> Place:
         monotone=_monotone(keys, number_of, level),
         toll=_toll(keys, number_of, full_cost, cell_cost, cells, joint_toll, least_run),
         least_run_cost=np.zeros(n),
+        teams=None,
     )
-    return place._replace(least_run_cost=_least_run_costs(place, keys, number_of))
+    return place._replace(
+        least_run_cost=_least_run_costs(place, keys, number_of), teams=make_teams(place)
+    )
 
 
 def _least_run_costs(
