@@ -651,6 +651,7 @@ def extend(
                     bound = np.inf
                     least = -np.inf
                     lonely = -np.inf
+                    joined = -np.inf
                     if possible and rules.alone:
                         # Whoever joins later would do no worse on a node of its own, but for what the
                         # company of the present residents saves: see the module.
@@ -690,6 +691,7 @@ def extend(
                             work.saving,
                         )
                         least = cost + within
+                        joined = least
                         lonely = cost + without
                         if rules.teams and pairs == 0 and least < rules.limit and lonely >= rules.limit:
                             count = 0
@@ -699,17 +701,21 @@ def extend(
                                         work.late[count] = j
                                     count += 1
                             if count <= rules.teams:
-                                least = lonely + with_teams(
-                                    t + 1,
-                                    work.late,
-                                    count,
-                                    rules.team_number,
-                                    rules.team_at,
-                                    rules.team_end,
-                                    rules.team_value,
-                                    rules.last_start,
-                                    work.saving,
-                                    work.ahead,
+                                least = max(
+                                    least,
+                                    lonely
+                                    + with_teams(
+                                        t + 1,
+                                        work.late,
+                                        count,
+                                        rules.team_number,
+                                        rules.team_at,
+                                        rules.team_end,
+                                        rules.team_value,
+                                        rules.last_start,
+                                        work.saving,
+                                        work.ahead,
+                                    ),
                                 )
                         if least >= rules.limit:
                             for p in range(pairs):
@@ -948,7 +954,7 @@ def extend(
                             labels.true[row] = true
                             labels.bound[row] = bound
                             labels.lonely[row] = lonely
-                            labels.joined[row] = least
+                            labels.joined[row] = joined
                             labels.residents[row] = kept
                             labels.parent[row] = -1 if idle else source
                             labels.first[row] = first

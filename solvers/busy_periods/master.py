@@ -186,6 +186,10 @@ class Master:
             for t in range(self.slots):
                 self.solver.changeColBounds(self.jobs + t, float(t < horizon[0]), float(t < horizon[1]))
 
+    def fix(self, at: int) -> None:
+        """Take a column for certain, until :meth:`restrict`."""
+        self.solver.changeColBounds(self.fixed + at, 1.0, self._inf)
+
     def penalise(self, most: float) -> None:
         """Set what a job costs that is on no column."""
         for j in range(self.jobs):

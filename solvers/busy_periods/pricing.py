@@ -129,7 +129,7 @@ class Count:
     extend_s: float = 0.0
 
 
-STEPS = 32
+STEPS = 8
 """Steps of the bound's scale of work in a slot at the fastest pace."""
 _ROOM = 1 << 14
 LOOK = 100
@@ -151,12 +151,15 @@ class Pricer:
         Labels beyond which :class:`TooManyLabels` is raised.
     count
         What was done so far.
+    last
+        Labels of the last search.
     """
 
     number: int
     place: Place
     most_labels: int = 40_000_000
     count: Count = field(default_factory=Count)
+    last: int = 0
     _labels: Labels | None = None
     _prospects: dict[tuple[int, ...], float] = field(default_factory=dict)
     _run: FloatArray = field(default_factory=lambda: np.empty(0))
@@ -292,6 +295,7 @@ class Pricer:
             prices, limit, lanes, beam, whole, until, self.place.can_start, 0, self._labels, 0
         )
         self._labels = labels
+        self.last = made
         closed = np.flatnonzero(labels.residents[:made] == 0)
         if not len(closed):
             return [], limit

@@ -271,9 +271,7 @@ def _place(space: Space, k: int) -> Place:
         least_run_cost=np.zeros(n),
         teams=None,
     )
-    return place._replace(
-        least_run_cost=_least_run_costs(place, keys, number_of), teams=make_teams(place)
-    )
+    return place._replace(least_run_cost=_least_run_costs(place, keys, number_of), teams=make_teams(place))
 
 
 def _least_run_costs(

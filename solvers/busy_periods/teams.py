@@ -194,9 +194,7 @@ def make_teams(place: Place) -> Teams | None:
     if not at:
         return None
     join = np.concatenate
-    return Teams(
-        number, np.array(at), np.array(members), join(teams), join(firsts), join(ends), join(costs)
-    )
+    return Teams(number, np.array(at), np.array(members), join(teams), join(firsts), join(ends), join(costs))
 
 
 def priced(

@@ -45,26 +45,42 @@ EPSILON = 1e-9
 CLOSE = 2e-7
 """A bound this share below the best objective closes the gap."""
 
-BEAMS = (50, 500, 5_000, 50_000)
+BEAMS = (50, 500)
 CELL_BEAMS = (20, 200, 1_000)
 """Labels kept at a boundary by the beams, on nodes of one cell and of several."""
 
-STAGES = (-3e-2, -1e-2, -3e-3)
-"""Limits of the exact searches before the last, in units of the objective."""
+FAR = -1e-2
+"""Limit of a first exact search, in units of the objective: far from the optimum it finds columns sooner."""
+
+NEAR = 2e-4
+"""Limit of the last exact search: columns that are nearly worth it are, in the next rounds."""
+
+DIVE_ROUNDS = 8
+"""Most linear programmes between two columns that a dive fixes."""
+
+ROUNDS = 0
+"""Steps by which the multipliers of the lanes are improved before an exact search."""
 
 MOST_CUTS = 120
 CUTS_A_ROUND = 25
 LEAST_VIOLATION = 0.02
 LISTING_LABELS = 8_000_000
 LISTING_COLUMNS = 60_000
-LISTING_SHARES = (0.1, 0.3, 0.6, 1.0)
+LISTING_SHARES = (1.0,)
 """Shares of the gap within which columns are listed, one after the other."""
 
 LISTING_GAP = 0.003
 """Columns are listed when the gap is at most this share of the objective; cuts come first if it is larger."""
 
+WIDE_LISTING_GAP = 0.008
+"""Gap at which they are listed when cuts help no more, or when the exact search needs few labels."""
+
+FEW_LABELS = 600_000
+"""Labels of the exact search that are few."""
+
 LISTING_AGAIN = 0.6
-"""Listing that needed too many labels is tried again when the gap has shrunk to this share."""
+"""Listing that needed too many labels is tried again when the gap has shrunk to this share, or with half
+the labels."""
 
 LEAST_PROGRESS = 0.02
 """Cuts that close less than this share of the gap are followed by branching."""
@@ -200,6 +216,9 @@ class Search:
         self.master = Master(self.places, n, slots, sleep, self.most)
         self.pricers = [Pricer(k, p) for k, p in enumerate(self.places)]
         self.jobs, self.slots = n, slots
+        # Labels of the last exact search of each place; of listings that failed, those and the gap.
+        self._labels = [0] * len(self.places)
+        self._too_many: list[tuple[int, float]] = []
 
     # Values inside are without the constant that the releases take off.
 
@@ -335,7 +354,7 @@ class Search:
         for pricer, place in zip(self.pricers, self._restricted(decisions), strict=True):
             pricer.place = place
         self._node_bound = low
-        self.master.restrict([decisions.allows(c) for c in self.master.columns], decisions.horizon, self.most)
+        self._restrict(decisions)
         if root and not self.master.columns:
             self._singles()
         bound, value, _ = self._converge(decisions, low)
@@ -344,25 +363,28 @@ class Search:
             self._set_bound(bound)
         if bound >= self.target:
             return bound, []
-        self._round(value)
-        listed_at = LISTING_GAP * abs(self.target) / LISTING_AGAIN
+        self._dive(decisions, value)
         more_cuts = self.cutting
         while bound < self.target:
             gap = self.target - bound
-            if self.listing and math.isfinite(self.report.value) and gap < LISTING_AGAIN * listed_at:
+            size = gap / abs(self.target)
+            few = sum(self._labels) <= FEW_LABELS
+            if self._may_list(gap) and (size <= LISTING_GAP or (size <= WIDE_LISTING_GAP and few)):
                 bound = self._list(decisions, bound)
-                if root:
-                    self._set_bound(bound)
-                listed_at = self.target - bound
             elif more_cuts and len(self.master.cuts) < MOST_CUTS and self._separate(value):
                 before = bound
                 bound, value, _ = self._converge(decisions, bound)
                 if root:
-                    self._set_bound(bound)
                     self.report.cut_bound = bound - self.constant
                 more_cuts = bound - before > LEAST_PROGRESS * gap or math.isinf(self.report.value)
+                if bound < self.target:
+                    self._dive(decisions, value)
+            elif self._may_list(gap) and size <= WIDE_LISTING_GAP:
+                bound = self._list(decisions, bound)
             else:
                 break
+            if root:
+                self._set_bound(bound)
         if bound >= self.target:
             return bound, []
         self._round(value)
@@ -382,6 +404,13 @@ class Search:
                 "method, please report it"
             )
         return bound, split
+
+    def _may_list(self, gap: float) -> bool:
+        """Tell whether listing all columns within a gap is worth a try, by what has failed so far."""
+        if not self.listing or math.isinf(self.report.value):
+            return False
+        labels = sum(self._labels)
+        return not any(labels > 0.5 * n and gap > LISTING_AGAIN * g for n, g in self._too_many)
 
     def _singles(self) -> None:
         """Add each job alone, at its first and last start."""
@@ -423,31 +452,25 @@ class Search:
                 raise OutOfTime
             _, value, duals = self.master.solve()
             self.report.rounds += 1
-            new = 0
             exact: list[float] = []
             prices = [self._prices(k, duals, decisions) for k in range(len(self.places))]
-            for pricer, price in zip(self.pricers, prices, strict=True):
-                lanes = pricer.lanes(price)
-                for beam in BEAMS if pricer.place.cells == 1 else CELL_BEAMS:
-                    found, _ = pricer.search(price, limit=-epsilon, lanes=lanes, beam=beam, until=self.until)
-                    added = self.master.add(found)
-                    new += added
-                    if added or self._late():
-                        break
+            new: bool | int = self._heuristic(prices)
             if new:
                 continue
-            for limit in (*STAGES, -epsilon):
+            for limit in (FAR, NEAR * min(1.0, abs(self.target))):
                 exact = []
                 for pricer, price in zip(self.pricers, prices, strict=True):
-                    lanes = pricer.lanes(price, rounds=10)
+                    lanes = pricer.lanes(price, rounds=ROUNDS)
                     found, least = pricer.search(price, limit=limit, lanes=lanes, until=self.until)
                     exact.append(min(least, limit))
-                    new += self.master.add(found)
+                    self._labels[pricer.number] = pricer.last
+                    self.master.add(found)
                 self._last_bound = self.master.bound(duals, exact)
                 bound = max(bound, self._last_bound)
                 self._node_bound = bound
                 if self.report.nodes == 1:
                     self._set_bound(bound)
+                new = min(exact) < min(limit, -epsilon)
                 if new or bound >= self.target:
                     break
             self._last = duals
@@ -491,6 +514,58 @@ class Search:
         self.master.add_cuts(chosen)
         return len(chosen)
 
+    def _dive(self, decisions: Decisions, value: FloatArray) -> None:
+        """Look for a better schedule by fixing one column after the other, pricing between with beams.
+
+        Whatever columns come up stay; the integer programme over all of them follows.
+        """
+        places = [pricer.place for pricer in self.pricers]
+        free = np.ones(self.jobs, dtype=bool)
+        fixed: set[int] = set()
+        while free.any():
+            weight = value[self.master.fixed :]
+            best, at = -1.0, -1
+            for i in np.flatnonzero(weight > WHOLE).tolist():
+                # Of columns of the same weight the one with most jobs, which settles most.
+                score = float(weight[i]) + 1e-3 * len(self.master.columns[i].jobs)
+                if i not in fixed and score > best and free[list(self.master.columns[i].jobs)].all():
+                    best, at = score, i
+            if at < 0 or self._late():
+                break
+            fixed.add(at)
+            self.master.fix(at)
+            free[list(self.master.columns[at].jobs)] = False
+            for pricer, place in zip(self.pricers, places, strict=True):
+                can = place.can_start & free[:, None]
+                pricer.place = place.narrowed(can, place.last_end, place.first_end)
+            if not free.any():
+                break
+            for _ in range(DIVE_ROUNDS):
+                _, value, duals = self.master.solve()
+                self.report.rounds += 1
+                if not self._heuristic([self._prices(k, duals, decisions) for k in range(len(places))]):
+                    break
+        for pricer, place in zip(self.pricers, places, strict=True):
+            pricer.place = place
+        self._restrict(decisions)
+        self._round(value)
+
+    def _heuristic(self, prices: Sequence[Prices]) -> int:
+        """Price with beams; returns how many columns were added."""
+        new = 0
+        for pricer, price in zip(self.pricers, prices, strict=True):
+            lanes = pricer.lanes(price)
+            for beam in BEAMS if pricer.place.cells == 1 else CELL_BEAMS:
+                found, _ = pricer.search(price, limit=-EPSILON, lanes=lanes, beam=beam, until=self.until)
+                added = self.master.add(found)
+                new += added
+                if added or self._late():
+                    break
+        return new
+
+    def _restrict(self, decisions: Decisions) -> None:
+        self.master.restrict([decisions.allows(c) for c in self.master.columns], decisions.horizon, self.most)
+
     def _round(self, value: FloatArray) -> None:
         """Look for a better schedule among the columns at hand."""
         left = max(1.0, min(20.0, 0.1 * (self.until - time.monotonic())))
@@ -528,6 +603,7 @@ class Search:
                     )
                 except TooManyLabels:
                     _LOG.info("branch-and-price: too many labels within %g", reach)
+                    self._too_many.append((sum(self._labels), reach))
                     return bound
                 finally:
                     pricer.most_labels = before
@@ -540,6 +616,7 @@ class Search:
             columns = list(best.values())
             _LOG.info("branch-and-price: %d columns within %g", len(columns), reach)
             if len(columns) > LISTING_COLUMNS:
+                self._too_many.append((sum(self._labels), reach))
                 return bound
             rows, done = self._integer(
                 columns, seconds=self.until - time.monotonic(), horizon=decisions.horizon
@@ -549,6 +626,7 @@ class Search:
             if not done:
                 if self._late():
                     raise OutOfTime
+                self._too_many.append((sum(self._labels), reach))
                 return bound
             bound = max(bound, low + reach)
             self._node_bound = bound
@@ -613,6 +691,26 @@ class Search:
         """Return two nodes that exclude the present relaxation."""
         weight = value[self.master.fixed :]
         used = [(self.master.columns[i], float(weight[i])) for i in np.flatnonzero(weight > WHOLE)]
+        for what in ("starts",):
+            best: tuple[float, int, int] | None = None
+            for j in range(self.jobs):
+                at: dict[int, float] = {}
+                for c, x in used:
+                    if j in c.jobs:
+                        t = getattr(c, what)[c.jobs.index(j)]
+                        at[t] = at.get(t, 0.0) + x
+                mass = 0.0
+                for t in sorted(at)[:-1]:
+                    mass += at[t]
+                    if WHOLE < mass < 1.0 - WHOLE and (best is None or abs(mass - 0.5) < best[0]):
+                        best = (abs(mass - 0.5), j, t)
+            if best is not None:
+                _, j, t = best
+                kept = getattr(decisions, what)
+                return [
+                    replace(decisions, **{what: (*kept, (j, 0, t))}),
+                    replace(decisions, **{what: (*kept, (j, t + 1, self.slots))}),
+                ]
         together: dict[tuple[int, int], float] = {}
         for c, x in used:
             for pair in itertools.combinations(c.jobs, 2):
@@ -627,7 +725,7 @@ class Search:
                 replace(decisions, together=(*decisions.together, pair)),
                 replace(decisions, apart=(*decisions.apart, pair)),
             ]
-        for what in ("starts", "ends"):
+        for what in ("ends",):
             best: tuple[float, int, int] | None = None
             for j in range(self.jobs):
                 at: dict[int, float] = {}
