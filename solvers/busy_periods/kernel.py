@@ -20,10 +20,14 @@ from eaco_opt.kernels._jit import jit
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+SmallArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
 WORD = 62
 NEVER = 1e6
+
+# Columns of `Labels.chain`.
+NEXT, KEY = range(2)
 
 # Entries of the control array of `extend`.
 SOURCE, COUNT, FULL, MADE, BOUNDED, DOMINATED, LOOK, ALONE, CONTROLS = range(9)
@@ -36,25 +40,26 @@ class Labels(NamedTuple):
     (M, R) residents in ascending order, their work left and bits of their cells; ``been`` (M, W) jobs that
     have started, ``open`` (M, W) those that still may; ``odd`` (M, Q) cuts of which an odd number of jobs has
     started; ``first`` (M,) slot in which the busy period began; ``parent`` (M,), -1 for none; ``bound`` (M,)
-    least reduced cost of any column that it may become; ``next`` (M,) next label of the same bucket;
+    least reduced cost of any column that it may become; ``chain`` (M, 2) next label of the same
+    bucket, and hash value;
     ``alive`` (M,).
     """
 
     cost: FloatArray
     true: FloatArray
-    residents: IntArray
-    job: IntArray
+    residents: SmallArray
+    job: SmallArray
     left: IntArray
-    cells: IntArray
+    cells: SmallArray
     been: IntArray
     open: IntArray
     odd: IntArray
-    first: IntArray
-    parent: IntArray
+    first: SmallArray
+    parent: SmallArray
     bound: FloatArray
     lonely: FloatArray
     joined: FloatArray
-    next: IntArray
+    chain: IntArray
     alive: BoolArray
 
 
@@ -172,7 +177,7 @@ class Rules(NamedTuple):
     ``apart`` (J, W) jobs that must not be on the same column; ``pair`` (P, 2) jobs that must be on the same
     or on none, ``paired`` (W,) all of those; ``later`` (T + 1, W) jobs that may start in a slot or after it;
     ``cut_price`` (C,) what a column pays for each pair of jobs of a cut; ``cut_jobs`` (C, W); ``cuts_of`` (J,
-    Q) cuts with each job; ``extra`` (J,) multipliers of the bound; ``limit`` columns at or above this reduced
+    Q) cuts with each job; ``limit`` columns at or above this reduced
     cost are of no interest; ``whole`` whether all columns below the limit are wanted and not the best only;
     ``strict`` (J,) whether less work left of a job is no advantage; ``toll`` (T + 1,) what less work left may
     cost at most from a boundary on; ``worth`` (J,) the most that a job can add to the gain of a column;
@@ -189,7 +194,6 @@ class Rules(NamedTuple):
     cut_price: FloatArray
     cut_jobs: IntArray
     cuts_of: IntArray
-    extra: FloatArray
     limit: float
     whole: bool
     strict: IntArray
@@ -197,7 +201,8 @@ class Rules(NamedTuple):
     worth: FloatArray
     alone: bool
     teams: int
-    team_number: IntArray
+    team_choose: IntArray
+    team_offset: IntArray
     team_at: IntArray
     team_end: IntArray
     team_value: FloatArray
@@ -285,13 +290,15 @@ def alone_costs(
     run_cost: FloatArray,
     joint_cost: FloatArray,
     joint_toll: float,
+    last_end: IntArray,
     saving: FloatArray,
 ) -> tuple[float, float]:
     """Return what residents cost from a boundary to their ends, alone and at least in company.
 
     In company, from slot ``joins`` on, a slot costs at least what they add to the cost of the others, of whom
     ``mask`` gives the classes. ``left`` and ``sets`` are overwritten. ``saving`` (T + 1,) is set to what
-    company saves at most in all slots before each boundary from t on.
+    company saves at most in all slots before each boundary from t on. Infinite costs: some resident would
+    be late even alone.
     """
     slots = price.shape[0]
     without = 0.0
@@ -330,6 +337,8 @@ def alone_costs(
                 if left[i] <= 0:
                     stay -= 1
                     gone = True
+                elif m + 1 >= last_end[j]:
+                    return np.inf, np.inf
         m += 1
         if gone and stay > 0:
             for c in range(cells):
@@ -350,7 +359,8 @@ def with_teams(
     t: int,
     late: IntArray,
     count: int,
-    number: IntArray,
+    choose: IntArray,
+    offset: IntArray,
     at: IntArray,
     end: IntArray,
     value: FloatArray,
@@ -360,8 +370,8 @@ def with_teams(
 ) -> float:
     """Return the least that jobs add which start at a boundary or later, or not at all.
 
-    ``late`` are at most three jobs in ascending order; ``saving`` as in `alone_costs`; ``ahead`` (T + 1,)
-    is overwritten.
+    ``late`` are at most as many jobs as a team has, in ascending order; ``saving`` as in `alone_costs`;
+    ``ahead`` (T + 1,) is overwritten.
     """
     slots = ahead.shape[0] - 1
     last = t - 1
@@ -372,21 +382,16 @@ def with_teams(
     for a in range(last, t - 1, -1):
         best = ahead[a + 1]
         for code in range(1, 1 << count):
-            i = j = k = -1
+            size = 0
+            team = 0
             for m in range(count):
                 if (code >> m) & 1:
-                    k = late[m]
-                    if i < 0:
-                        i = k
-                    elif j < 0:
-                        j = k
-            if j < 0:
-                j = k
-            team = number[i, j, k]
-            if team >= 0:
-                for e in range(at[team, a], at[team, a + 1]):
-                    b = end[e]
-                    best = min(best, value[e] - saving[b] + saving[a] + ahead[b])
+                    size += 1
+                    team += choose[late[m], size]
+            team += offset[size]
+            for e in range(at[team, a], at[team, a + 1]):
+                b = end[e]
+                best = min(best, value[e] - saving[b] + saving[a] + ahead[b])
         ahead[a] = best
     return float(ahead[t])
 
@@ -546,6 +551,7 @@ def extend(
                         run_cost,
                         joint_cost,
                         joint_toll,
+                        last_end,
                         work.saving,
                     )
                     if work.cost[depth] + within >= rules.limit:
@@ -598,7 +604,6 @@ def extend(
                     # Who may still start.
                     for w in range(words):
                         work.open[w] = rules.later[t + 1, w] & ~work.been[depth, w]
-                    gain = 0.0
                     gain_idle = 0.0
                     for j in range(jobs):
                         if (work.open[j // WORD] >> (j % WORD)) & 1:
@@ -633,10 +638,6 @@ def extend(
                         for w in range(words):
                             labels.been[row, w] = work.been[depth, w]
                 elif possible:
-                    for j in range(jobs):
-                        if (work.open[j // WORD] >> (j % WORD)) & 1:
-                            gain += rules.extra[j]
-                            gain_idle += lanes.margin[t + 1, j]
                     held = 0
                     for c in range(cells):
                         work.new_set[c] = 0
@@ -648,7 +649,7 @@ def extend(
                             if (work.new_bits[i] >> c) & 1:
                                 work.new_set[c] = child[work.new_set[c], job_class[j]]
                     free = cells * share - held
-                    bound = np.inf
+                    bound = -np.inf
                     least = -np.inf
                     lonely = -np.inf
                     joined = -np.inf
@@ -688,6 +689,7 @@ def extend(
                             run_cost,
                             joint_cost,
                             joint_toll,
+                            last_end,
                             work.saving,
                         )
                         least = cost + within
@@ -708,7 +710,8 @@ def extend(
                                         t + 1,
                                         work.late,
                                         count,
-                                        rules.team_number,
+                                        rules.team_choose,
+                                        rules.team_offset,
                                         rules.team_at,
                                         rules.team_end,
                                         rules.team_value,
@@ -727,67 +730,63 @@ def extend(
                             if least >= rules.limit:
                                 possible = False
                                 control[ALONE] += 1
-                        for c in range(cells):
-                            work.new_set[c] = 0
-                        for i in range(kept):
-                            j = work.new_job[i]
-                            work.go_left[i] = work.new_left[i]
-                            for c in range(cells):
-                                if (work.new_bits[i] >> c) & 1:
-                                    work.new_set[c] = child[work.new_set[c], job_class[j]]
-                    # Until the first of them can have left, all residents are in each other's company.
-                    m = t + 1
-                    spent = 0.0
-                    spent_idle = 0.0
-                    leaving = False
-                    while not leaving and m < slots:
-                        for i in range(kept):
-                            j = work.new_job[i]
-                            pace = 0
-                            spent += lone_cost[j] + hold[j] * (rent + rules.price[m]) / (cells * share)
-                            spent_idle += lone_cost[j] + hold[j] * (idle_rent + rules.price[m]) / (
-                                cells * share
-                            )
-                            for c in range(cells):
-                                if (work.new_bits[i] >> c) & 1:
-                                    pace = max(pace, best_level[work.new_set[c], job_class[j]])
-                                    spent += part_cost[work.new_set[c], job_class[j]]
-                                    spent_idle += idle_part_cost[work.new_set[c], job_class[j]]
-                            work.go_left[i] -= most_up[j, pace]
-                            if work.go_left[i] <= 0:
-                                leaving = True
-                        m += 1
-                    for i in range(kept):
-                        if work.go_left[i] > 0 and m >= last_end[work.new_job[i]]:
-                            possible = False
-                    if possible:
-                        ahead = -np.inf
-                        ahead_idle = -np.inf
-                        for b in range(m, slots + 1):
-                            some = free * lane[t + 1, b]
-                            some_idle = free * idle_lane[t + 1, b]
+                    if not rules.alone:
+                        for j in range(jobs):
+                            if (work.open[j // WORD] >> (j % WORD)) & 1:
+                                gain_idle += lanes.margin[t + 1, j]
+                        # Until the first of them can have left, all residents are in each other's company.
+                        m = t + 1
+                        spent = 0.0
+                        spent_idle = 0.0
+                        leaving = False
+                        while not leaving and m < slots:
                             for i in range(kept):
                                 j = work.new_job[i]
-                                if work.go_left[i] <= 0:
-                                    some += hold[j] * lane[m, b]
-                                    some_idle += hold[j] * idle_lane[m, b]
-                                    continue
-                                if b == m:
-                                    some = -np.inf
-                                    some_idle = -np.inf
-                                    break
-                                done = need[j] - work.go_left[i] + lanes.width[j] - 1
-                                q = max(0, lanes.bins[j] - 1 - done // lanes.width[j])
-                                at = (
-                                    lanes.offset[j]
-                                    + ((m - lanes.first[j]) * lanes.bins[j] + q) * (slots + 1)
-                                    + b
+                                pace = 0
+                                spent += lone_cost[j] + hold[j] * (rent + rules.price[m]) / (cells * share)
+                                spent_idle += lone_cost[j] + hold[j] * (idle_rent + rules.price[m]) / (
+                                    cells * share
                                 )
-                                some += lanes.run[at]
-                                some_idle += lanes.idle_run[at]
-                            ahead = max(ahead, some)
-                            ahead_idle = max(ahead_idle, some_idle)
-                        bound = cost + max(spent - ahead - gain, spent_idle - ahead_idle - gain_idle)
+                                for c in range(cells):
+                                    if (work.new_bits[i] >> c) & 1:
+                                        pace = max(pace, best_level[work.new_set[c], job_class[j]])
+                                        spent += part_cost[work.new_set[c], job_class[j]]
+                                        spent_idle += idle_part_cost[work.new_set[c], job_class[j]]
+                                work.go_left[i] -= most_up[j, pace]
+                                if work.go_left[i] <= 0:
+                                    leaving = True
+                            m += 1
+                        for i in range(kept):
+                            if work.go_left[i] > 0 and m >= last_end[work.new_job[i]]:
+                                possible = False
+                        if possible:
+                            ahead = -np.inf
+                            ahead_idle = -np.inf
+                            for b in range(m, slots + 1):
+                                some = free * lane[t + 1, b]
+                                some_idle = free * idle_lane[t + 1, b]
+                                for i in range(kept):
+                                    j = work.new_job[i]
+                                    if work.go_left[i] <= 0:
+                                        some += hold[j] * lane[m, b]
+                                        some_idle += hold[j] * idle_lane[m, b]
+                                        continue
+                                    if b == m:
+                                        some = -np.inf
+                                        some_idle = -np.inf
+                                        break
+                                    done = need[j] - work.go_left[i] + lanes.width[j] - 1
+                                    q = max(0, lanes.bins[j] - 1 - done // lanes.width[j])
+                                    at = (
+                                        lanes.offset[j]
+                                        + ((m - lanes.first[j]) * lanes.bins[j] + q) * (slots + 1)
+                                        + b
+                                    )
+                                    some += lanes.run[at]
+                                    some_idle += lanes.idle_run[at]
+                                ahead = max(ahead, some)
+                                ahead_idle = max(ahead_idle, some_idle)
+                            bound = cost + max(spent - ahead, spent_idle - ahead_idle - gain_idle)
                     bound = max(bound, least)
                     if bound >= rules.limit:
                         control[BOUNDED] += 1
@@ -848,18 +847,13 @@ def extend(
                         looked = 0
                         while other >= 0 and looked < control[LOOK]:
                             looked += 1
-                            same = labels.residents[other] == kept
-                            old_wins = True
-                            new_wins = True
+                            # What decides most comparisons comes first: cost, and work left.
+                            same = labels.chain[other, KEY] == key
+                            old_wins = labels.cost[other] <= cost
+                            new_wins = cost <= labels.cost[other]
                             toll = 0.0
                             if same:
                                 for i in range(kept):
-                                    if (
-                                        labels.job[other, i] != work.new_job[i]
-                                        or labels.cells[other, i] != work.new_bits[i]
-                                    ):
-                                        same = False
-                                        break
                                     if labels.left[other, i] != work.new_left[i]:
                                         toll = rules.toll[t + 1]
                                         if rules.strict[work.new_job[i]]:
@@ -872,6 +866,14 @@ def extend(
                                         if not (old_wins or new_wins):
                                             same = False
                                             break
+                            if same:
+                                same = labels.residents[other] == kept
+                                for i in range(kept):
+                                    if (
+                                        labels.job[other, i] != work.new_job[i]
+                                        or labels.cells[other, i] != work.new_bits[i]
+                                    ):
+                                        same = False
                             if same:
                                 old_more = toll
                                 new_more = toll
@@ -925,8 +927,8 @@ def extend(
                                         control[DOMINATED] += 1
                                         if last >= 0:
                                             # What wins once wins again: to the front.
-                                            labels.next[last] = labels.next[other]
-                                            labels.next[other] = bucket[slot]
+                                            labels.chain[last, NEXT] = labels.chain[other, NEXT]
+                                            labels.chain[other, NEXT] = bucket[slot]
                                             bucket[slot] = other
                                         break
                                     if new_wins:
@@ -935,11 +937,11 @@ def extend(
                                             row = other
                                         else:
                                             labels.alive[other] = False
-                                            labels.next[last] = labels.next[other]
-                                            other = labels.next[other]
+                                            labels.chain[last, NEXT] = labels.chain[other, NEXT]
+                                            other = labels.chain[other, NEXT]
                                             continue
                             last = other
-                            other = labels.next[other]
+                            other = labels.chain[other, NEXT]
                         if row != -2:
                             if row == -1:
                                 if control[COUNT] == room:
@@ -948,7 +950,8 @@ def extend(
                                     return
                                 row = control[COUNT]
                                 control[COUNT] += 1
-                                labels.next[row] = bucket[slot]
+                                labels.chain[row, NEXT] = bucket[slot]
+                                labels.chain[row, KEY] = key
                                 bucket[slot] = row
                             labels.cost[row] = cost
                             labels.true[row] = true
@@ -1056,7 +1059,6 @@ def lane_tables(
     last_end: IntArray,
     gain: FloatArray,
     price: FloatArray,
-    extra: FloatArray,
     lane: FloatArray,
     run: FloatArray,
     offset: IntArray,
@@ -1101,93 +1103,9 @@ def lane_tables(
                     run[base + q * (slots + 1)] = most
                 if can_start[j, t]:
                     q = bins[j] - 1
-                    value = gain[j] - extra[j] - start_cost[j] * t + run[base + q * (slots + 1)]
+                    value = gain[j] - start_cost[j] * t + run[base + q * (slots + 1)]
                     best = max(best, value / hold[j])
             lane[t, b] = best
-
-
-@jit
-def lane_uses(
-    cells: int,
-    share: int,
-    base_cost: float,
-    hold: IntArray,
-    up: IntArray,
-    need: IntArray,
-    own_cost: FloatArray,
-    start_cost: FloatArray,
-    can_start: BoolArray,
-    last_end: IntArray,
-    gain: FloatArray,
-    price: FloatArray,
-    extra: FloatArray,
-    lane: FloatArray,
-    run: FloatArray,
-    offset: IntArray,
-    first: IntArray,
-    bins: IntArray,
-    width: IntArray,
-    uses: FloatArray,
-) -> None:
-    """Write how often each job is used on the best lanes from each slot on: ``uses`` (T, J).
-
-    The walk follows the maxima of `lane_tables`.
-    """
-    jobs, levels, slots = own_cost.shape
-    number = cells * share
-    for a in range(slots):
-        for j in range(jobs):
-            uses[a, j] = 0.0
-        b = a + 1
-        for c in range(a + 1, slots + 1):
-            if lane[a, c] > lane[a, b]:
-                b = c
-        t = a
-        while t < b:
-            rent = (base_cost + price[t]) / number
-            best = lane[t + 1, b] - rent
-            chosen = -1
-            for j in range(jobs):
-                if hold[j] > 0 and can_start[j, t]:
-                    q = bins[j] - 1
-                    base = offset[j] + (t - first[j]) * bins[j] * (slots + 1) + b
-                    value = gain[j] - extra[j] - start_cost[j] * t + run[base + q * (slots + 1)]
-                    if value / hold[j] > best:
-                        best = value / hold[j]
-                        chosen = j
-            if chosen < 0:
-                t += 1
-                continue
-            j = chosen
-            uses[a, j] += number / hold[j]
-            q = bins[j] - 1
-            running = True
-            while running:
-                rent = (base_cost + price[t]) / number
-                after = offset[j] + (t + 1 - first[j]) * bins[j] * (slots + 1) + b
-                most = -np.inf
-                least = np.inf
-                to = -1
-                for k in range(levels):
-                    if own_cost[j, k, t] >= least:
-                        continue
-                    least = own_cost[j, k, t]
-                    value = -own_cost[j, k, t] - hold[j] * rent
-                    left = max(1, need[j] - (bins[j] - 1 - q) * width[j]) - up[j, k]
-                    here = -1
-                    if left <= 0:
-                        value += hold[j] * lane[t + 1, b]
-                    elif t + 1 < b and t + 1 < last_end[j]:
-                        here = max(0, bins[j] - 1 - (need[j] - left + width[j] - 1) // width[j])
-                        value += run[after + here * (slots + 1)]
-                    else:
-                        continue
-                    if value > most:
-                        most = value
-                        to = here
-                running = to >= 0
-                q = to
-                t += 1
 
 
 @jit

@@ -79,6 +79,7 @@ class Master:
         self._known: dict[tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]], int] = {}
         self._off: FloatArray = np.zeros(0)
         self._horizon = (slots, slots)
+        self.objective = math.inf
         # The pool of threads belongs to the process, and one of another size than asked for gives no status.
         highspy.Highs.resetGlobalScheduler(True)
         self.solver: Any = load_empty()
@@ -224,7 +225,8 @@ class Master:
             price=node,
             cuts=np.maximum(0.0, -dual[self.cut_row : self.cut_row + len(self.cuts)]),
         )
-        return float(self.solver.getInfo().objective_function_value), value, duals
+        self.objective = float(self.solver.getInfo().objective_function_value)
+        return self.objective, value, duals
 
     def artificial(self, value: FloatArray) -> float:
         """Return how many jobs are on no column."""

@@ -12,9 +12,8 @@ it:
 *Lanes.* A node of C cells with at most K jobs each is C K lanes. A lane pays its part of the node's
 standing power whether it is used or not; a job that holds h cells fills h lanes and pays its own part of
 the load-dependent cost in the best company that it can have, at the pace of that company. Letting each lane
-choose its jobs for itself, and jobs be chosen more than once at a price (``extra``, a Lagrange multiplier
-for "at most once", improved by a few subgradient steps), gives what can be gained at most until the busy
-period ends. A second table lets no further job start on any lane and adds what each could add at most
+choose its jobs for itself, and jobs be chosen more than once, gives what can be gained at most until the
+busy period ends. A second table lets no further job start on any lane and adds what each could add at most
 (``margin``).
 
 *Alone.* Take residents R and whoever joins them later, O. Without R, the jobs of O make one or more busy
@@ -45,14 +44,16 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.memory import available_bytes
+
 from . import kernel
-from .kernel import WORD, FloatArray, IntArray, Labels, Lanes, Rules, Scratch
+from .kernel import WORD, FloatArray, IntArray, Labels, Lanes, Rules, Scratch, SmallArray
 from .tables import Place, next_starts
-from .teams import MOST as MOST_TEAM
 from .teams import priced
 
 
@@ -164,11 +165,17 @@ class Pricer:
     _prospects: dict[tuple[int, ...], float] = field(default_factory=dict)
     _run: FloatArray = field(default_factory=lambda: np.empty(0))
     _idle_run: FloatArray = field(default_factory=lambda: np.empty(0))
-    step: float = 0.3
-    extra: FloatArray = field(default_factory=lambda: np.empty(0))
 
-    def lanes(self, prices: Prices, rounds: int = 0) -> Lanes:
-        """Return the bound tables for some duals."""
+    def lanes(self, prices: Prices) -> Lanes:
+        """Return the bound tables for some duals; empty ones where the bound by residents alone does more."""
+        if not _alone(self.place, prices):
+            return self._tables(prices)
+        none, numbers = np.zeros((0, 0)), np.zeros(0, dtype=np.int64)
+        flat = np.zeros(0)
+        jobs, slots = self.place.can_start.shape
+        return Lanes(none, flat, none, flat, np.zeros((slots + 1, jobs)), numbers, numbers, numbers, numbers)
+
+    def _tables(self, prices: Prices) -> Lanes:
         p = self.place
         jobs, slots = p.can_start.shape
         began = time.perf_counter()
@@ -180,57 +187,49 @@ class Pricer:
         offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
         if len(self._run) < offset[-1]:
             self._run = np.empty(int(offset[-1]))
-        if len(self.extra) != jobs:
-            self.extra = np.zeros(jobs)
+            self._idle_run = np.empty(int(offset[-1]))
         lane = np.full((slots + 1, slots + 1), -math.inf)
-        args = (
-            p.cells,
-            p.share,
-            p.rent,
+        idle_lane = lane.copy()
+        none = np.full(jobs, -1e18)
+        # In the second one no further job starts: each adds its margin at most.
+        for rent, own_cost, gain, to, run in (
+            (p.rent, p.own_cost, prices.gain, lane, self._run),
+            (p.idle_rent, p.idle_own_cost, none, idle_lane, self._idle_run),
+        ):
+            kernel.lane_tables(
+                p.cells,
+                p.share,
+                rent,
+                p.hold,
+                p.up,
+                p.need,
+                own_cost,
+                p.start_cost,
+                p.can_start,
+                p.last_end,
+                gain,
+                prices.price,
+                to,
+                run,
+                offset,
+                first,
+                bins,
+                width,
+            )
+        margin = np.zeros((slots + 1, jobs))
+        kernel.margins(
             p.hold,
-            p.up,
-            p.need,
-            p.own_cost,
             p.start_cost,
             p.can_start,
-            p.last_end,
             prices.gain,
-            prices.price,
-            self.extra,
-            lane,
-            self._run,
+            idle_lane,
+            self._idle_run,
             offset,
             first,
             bins,
-            width,
+            margin,
         )
-        kernel.lane_tables(*args)
-        if rounds:
-            uses = np.zeros((slots, jobs))
-            open_ = np.array([[p.can_start[j, a:].any() for j in range(jobs)] for a in range(slots)])
-            scale = self.step
-            for _ in range(rounds):
-                kernel.lane_uses(*args, uses)
-                values = p.cells * p.share * lane[np.arange(slots), 1:].max(axis=1) + open_ @ self.extra
-                total = values.mean()
-                direction = (uses - open_).mean(axis=0)
-                norm = float((direction**2).sum())
-                if norm == 0.0:
-                    break
-                self.extra = np.maximum(0.0, self.extra + scale * max(total, 1e-3) / norm * direction)
-                args = (*args[:12], self.extra, *args[13:])
-                kernel.lane_tables(*args)
-                scale *= 0.9
         self.count.lanes_s += time.perf_counter() - began
-        if len(self._idle_run) < offset[-1]:
-            self._idle_run = np.empty(int(offset[-1]))
-        idle_lane = np.full((slots + 1, slots + 1), -math.inf)
-        never = np.full(jobs, 1e18)
-        idle = (*args[:2], p.idle_rent, *args[3:6], p.idle_own_cost, *args[7:12], never)
-        kernel.lane_tables(*idle, idle_lane, self._idle_run, *args[15:])
-        margin = np.zeros((slots + 1, jobs))
-        table = (idle_lane, self._idle_run, offset, first, bins, margin)
-        kernel.margins(p.hold, p.start_cost, p.can_start, prices.gain, *table)
         return Lanes(lane, self._run, idle_lane, self._idle_run, margin, offset, first, bins, width)
 
     def least_costs(self) -> FloatArray:
@@ -240,7 +239,7 @@ class Pricer:
         """
         p = self.place
         jobs, slots = p.can_start.shape
-        lanes = self.lanes(Prices(gain=np.zeros(jobs), price=np.zeros(slots)))
+        lanes = self._tables(Prices(gain=np.zeros(jobs), price=np.zeros(slots)))
         out = np.full(jobs, math.inf)
         for j in np.flatnonzero(p.hold > 0):
             starts = np.flatnonzero(p.can_start[j])
@@ -322,7 +321,7 @@ class Pricer:
         jobs = len(can_start)
         words = -(-jobs // WORD)
         cut_words = max(1, -(-len(prices.cuts) // WORD))
-        rules = _rules(p, prices, words, cut_words, self.extra, limit, whole, can_start)
+        rules = _rules(p, prices, words, cut_words, limit, whole, can_start)
         some = can_start.any(axis=1)
         widest = min(int(some.sum()), p.cells * p.share) if level else min(jobs, p.cells * p.share)
         widest = max(1, widest)
@@ -388,7 +387,7 @@ class Pricer:
                 )
                 if not control[kernel.FULL]:
                     break
-                if len(labels.cost) >= self.most_labels:
+                if len(labels.cost) >= self.most_labels or _too_large(labels):
                     raise TooManyLabels
                 labels = _grow(labels)
             low, high = high, int(control[kernel.COUNT])
@@ -436,7 +435,12 @@ class Pricer:
         )
         if not len(rows):
             return
-        keys, inverse, counts = np.unique(labels.open[rows], axis=0, return_inverse=True, return_counts=True)
+        open_ = labels.open[rows]
+        if open_.shape[1] == 1:
+            keys, inverse, counts = np.unique(open_[:, 0], return_inverse=True, return_counts=True)
+            keys = keys[:, None]
+        else:
+            keys, inverse, counts = np.unique(open_, axis=0, return_inverse=True, return_counts=True)
         inverse = inverse.reshape(-1)
         worth = np.zeros(len(keys))
         for i, key in enumerate(keys):
@@ -498,10 +502,17 @@ def _fits(old: Labels, widest: int, words: int, cut_words: int) -> bool:
     return shape == (widest, words, cut_words)
 
 
+def _too_large(labels: Labels) -> bool:
+    """Tell whether twice as many labels would take more than half of the memory that is left."""
+    available = available_bytes()
+    return available is not None and 4.0 * sum(a.nbytes for a in labels) > available
+
+
 def _grow(old: Labels) -> Labels:
     new = _labels(2 * len(old.cost), old.job.shape[1], old.been.shape[1], old.odd.shape[1])
-    for a, b in zip(old, new, strict=True):
-        b[: len(a)] = a
+    arrays: list[tuple[NDArray[Any], NDArray[Any]]] = list(zip(old, new, strict=True))
+    for before, after in arrays:
+        after[: len(before)] = before
     return new
 
 
@@ -527,22 +538,25 @@ def _labels(size: int, widest: int, words: int, cut_words: int) -> Labels:
     def whole(*shape: int) -> IntArray:
         return np.zeros(shape, dtype=np.int64)
 
+    def small(*shape: int) -> SmallArray:
+        return np.zeros(shape, dtype=np.int32)
+
     return Labels(
         cost=np.zeros(size),
         true=np.zeros(size),
-        residents=whole(size),
-        job=whole(size, widest),
+        residents=small(size),
+        job=small(size, widest),
         left=whole(size, widest),
-        cells=whole(size, widest),
+        cells=small(size, widest),
         been=whole(size, words),
         open=whole(size, words),
         odd=whole(size, cut_words),
-        first=whole(size),
-        parent=whole(size),
+        first=small(size),
+        parent=small(size),
         bound=np.zeros(size),
         lonely=np.zeros(size),
         joined=np.zeros(size),
-        next=whole(size),
+        chain=whole(size, 2),
         alive=np.zeros(size, dtype=np.bool_),
     )
 
@@ -592,12 +606,21 @@ def _bit(words: IntArray, j: int) -> None:
     words[j // WORD] |= 1 << (j % WORD)
 
 
+def _tied(p: Place, prices: Prices) -> bool:
+    """Tell whether the end of one job can be too early for another, or for itself."""
+    return bool(prices.together) or bool(p.first_end.any())
+
+
+def _alone(p: Place, prices: Prices) -> bool:
+    """Tell whether the bound by residents alone holds: see the module."""
+    return p.monotone and p.toll == 0.0 and not _tied(p, prices) and bool((prices.price >= 0.0).all())
+
+
 def _rules(
     p: Place,
     prices: Prices,
     words: int,
     cut_words: int,
-    extra: FloatArray,
     limit: float,
     whole: bool,
     can_start: NDArray[np.bool_],
@@ -623,10 +646,10 @@ def _rules(
         for j in members:
             _bit(cut_jobs[q], j)
             _bit(cuts_of[j], q)
-    # Where the end of one job can be too early for another, or for itself, less work left is no advantage.
-    tied = bool(prices.together) or bool(p.first_end.any())
+    # Where an end can be too early, less work left is no advantage.
+    tied = _tied(p, prices)
     strict = np.full(jobs, tied or not p.monotone, dtype=np.int64)
-    alone = p.monotone and p.toll == 0.0 and not tied and bool((prices.price >= 0.0).all())
+    alone = _alone(p, prices)
     teams = p.teams if alone else None
     none = np.zeros(0, dtype=np.int64)
     worth = np.full(jobs, math.inf) if tied else np.maximum(0.0, prices.gain - p.least_run_cost)
@@ -640,13 +663,13 @@ def _rules(
         cut_price=np.array([price for _, price in prices.cuts] or [0.0]),
         cut_jobs=cut_jobs,
         cuts_of=cuts_of,
-        extra=extra,
         limit=limit,
         whole=whole,
         strict=strict,
         alone=alone,
-        teams=MOST_TEAM if teams else 0,
-        team_number=teams.number if teams else none.reshape(0, 0, 0),
+        teams=teams.size if teams else 0,
+        team_choose=teams.choose if teams else none.reshape(0, 0),
+        team_offset=teams.offset if teams else none,
         team_at=teams.at if teams else none.reshape(0, 0),
         team_end=teams.end if teams else none,
         team_value=priced(teams, prices.gain, prices.price, prices.cuts) if teams else np.zeros(0),

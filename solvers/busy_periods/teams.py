@@ -1,15 +1,17 @@
 """Busy periods of few jobs, all of them: what the pricing compares late joiners with.
 
-A *team* is a set of at most three jobs. Whatever else runs on a node, a team that starts there costs at least
-what it costs by itself, less what the node's standing power and the concave curve save in company; so the
-cheapest busy period of each team, by first slot and end, is worked out once for an instance. Duals depend on
-nothing else, so a round of pricing only adds them.
+A *team* is a set of a few jobs. Whatever else runs on a node, a team that starts there costs at least what it
+costs by itself, less what the node's standing power and the concave curve save in company; so the cheapest
+busy period of each team, by first slot and end, is worked out once for an instance. Duals depend on nothing
+else, so a round of pricing only adds them.
 
-Only for nodes of one cell: on several cells placements multiply the work.
+On nodes of several cells placements would multiply the work. There all run at the pace that they have alone,
+and each cell costs what a job adds at least to it: a lower bound of what the team costs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,11 +28,14 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-MOST = 3
+MOST = 5
 """Most jobs of a team."""
 
-MOST_JOBS = 60
-"""Jobs beyond which there are no teams: they grow with the third power."""
+MOST_ON_A_CELL = 3
+"""Most jobs of a team on a node of one cell, where larger ones cost more time than they save."""
+
+MOST_STARTS = 6e7
+"""Most combinations of starts that are gone through: teams of more jobs are left out where there are more."""
 
 
 class Teams(NamedTuple):
@@ -38,20 +43,26 @@ class Teams(NamedTuple):
 
     Attributes
     ----------
-    number
-        (J, J, J) number of the team of three jobs in ascending order, or of fewer where a job is given
-        repeatedly; -1 where it has no busy period.
+    size
+        Most jobs of a team.
+    choose
+        (J + 1, MOST + 1) binomial coefficients: the team of jobs i < j < ... has the number ``offset[size] +
+        choose[i, 1] + choose[j, 2] + ...``.
+    offset
+        (MOST + 1,) number of the first team of each size.
     at
         (M, T + 1) first busy period of a team that begins in a slot or after it.
     members
-        (M, 3) its jobs in ascending order, then -1.
+        (M, MOST) its jobs in ascending order, then -1.
     team, first, end
         (E,) team, first slot and end.
     value
-        (E,) its reduced cost (of tables without duals: its cost).
+        (E,) reduced cost (of tables without duals: cost).
     """
 
-    number: IntArray
+    size: int
+    choose: IntArray
+    offset: IntArray
     at: IntArray
     members: IntArray
     team: IntArray
@@ -66,11 +77,20 @@ def cheapest(
     best: FloatArray,
     start: IntArray,
     left: IntArray,
+    exact: bool,
+    most: int,
     child: IntArray,
     level: IntArray,
     full_cost: FloatArray,
+    base_cost: float,
+    cpu_cost: float,
+    cpu_exponent: float,
+    cpu: FloatArray,
+    hold: IntArray,
+    least_cost: FloatArray,
     job_class: IntArray,
     up: IntArray,
+    fastest: IntArray,
     need: IntArray,
     run_cost: FloatArray,
     start_cost: FloatArray,
@@ -79,122 +99,166 @@ def cheapest(
     first_start: IntArray,
     last_start: IntArray,
 ) -> None:
-    """Write the least cost of busy periods of up to three jobs by first slot and end: ``best`` (T, T + 1).
+    """Write the least cost of busy periods of a team by first slot and end: ``best`` (T, T + 1).
 
-    ``start`` and ``left`` are working memory.
+    ``exact`` on nodes of one cell; else the lower bound of the module, with at most ``most`` lanes and
+    ``least_cost`` (J,) for a slot of a job's cells. ``start`` and ``left`` are working memory.
     """
     n = team.shape[0]
     slots = can_start.shape[1]
     for a in range(slots):
         for b in range(slots + 1):
             best[a, b] = np.inf
-    i, j, k = team[0], team[min(1, n - 1)], team[n - 1]
-    for a in range(first_start[i], last_start[i] + 1):
-        if not can_start[i, a]:
-            continue
-        start[0] = a
-        low_b = first_start[j] if n > 1 else 0
-        high_b = last_start[j] if n > 1 else 0
-        for b in range(low_b, high_b + 1):
-            if n > 1 and not can_start[j, b]:
-                continue
-            start[1] = b
-            low_c = first_start[k] if n > 2 else 0
-            high_c = last_start[k] if n > 2 else 0
-            for c in range(low_c, high_c + 1):
-                if n > 2 and not can_start[k, c]:
-                    continue
-                start[2] = c
-                begin = slots
-                cost = 0.0
-                for m in range(n):
-                    begin = min(begin, start[m])
-                    left[m] = need[team[m]]
-                    cost += start_cost[team[m]] * start[m]
-                running = n
-                t = begin
-                possible = True
-                while running > 0:
-                    s = 0
-                    for m in range(n):
-                        if left[m] > 0 and start[m] <= t:
-                            s = child[s, job_class[team[m]]]
-                            if s < 0:
-                                break
-                            cost += run_cost[team[m]]
-                    if s <= 0:
-                        # Not admissible, or the node falls idle before all have started.
+    for m in range(n):
+        start[m] = first_start[team[m]]
+    while True:
+        possible = True
+        begin = slots
+        cost = 0.0
+        for m in range(n):
+            j = team[m]
+            if not can_start[j, start[m]]:
+                possible = False
+                break
+            begin = min(begin, start[m])
+            left[m] = need[j]
+            cost += start_cost[j] * start[m]
+        running = n
+        t = begin
+        while possible and running > 0:
+            s = 0
+            lanes = 0
+            use = 0.0
+            for m in range(n):
+                j = team[m]
+                if left[m] > 0 and start[m] <= t:
+                    cost += run_cost[j]
+                    if exact:
+                        s = child[s, job_class[j]]
+                        if s < 0:
+                            break
+                    lanes += hold[j]
+                    use += cpu[j]
+                    if not exact:
+                        cost += least_cost[j]
+            if s < 0 or lanes == 0 or lanes > most:
+                # Not admissible, or the node falls idle before all have started.
+                possible = False
+                break
+            if exact:
+                cost += full_cost[s]
+            else:
+                use = min(1.0, use)
+                cost += base_cost
+                if use > 0.0:
+                    cost += cpu_cost * (2.0 * use - use**cpu_exponent)
+            for m in range(n):
+                j = team[m]
+                if left[m] > 0 and start[m] <= t:
+                    left[m] -= up[j, level[s, job_class[j]]] if exact else fastest[j]
+                    if left[m] <= 0:
+                        running -= 1
+                    elif t + 1 >= last_end[j]:
                         possible = False
-                        break
-                    cost += full_cost[s]
-                    for m in range(n):
-                        if left[m] > 0 and start[m] <= t:
-                            left[m] -= up[team[m], level[s, job_class[team[m]]]]
-                            if left[m] <= 0:
-                                running -= 1
-                            elif t + 1 >= last_end[team[m]]:
-                                possible = False
-                    if not possible:
-                        break
-                    t += 1
-                if possible:
-                    best[begin, t] = min(best[begin, t], cost)
+            t += 1
+        if possible:
+            if cost < best[begin, t]:
+                best[begin, t] = cost
+        # The next combination of starts.
+        m = n - 1
+        while m >= 0 and start[m] == last_start[team[m]]:
+            start[m] = first_start[team[m]]
+            m -= 1
+        if m < 0:
+            return
+        start[m] += 1
 
 
 def make_teams(place: Place) -> Teams | None:
     """Return the teams of a place without duals; ``None`` where there are none."""
     p = place
-    can_start = p.can_start
-    jobs, slots = can_start.shape
-    able = [j for j in range(jobs) if p.hold[j] > 0 and can_start[j].any()]
-    if p.cells > 1 or len(able) > MOST_JOBS:
+    jobs, slots = p.can_start.shape
+    able = [j for j in range(jobs) if p.hold[j] > 0 and p.can_start[j].any()]
+    first = np.array([int(np.argmax(row)) for row in p.can_start], dtype=np.int64)
+    last = np.array([slots - 1 - int(np.argmax(row[::-1])) for row in p.can_start], dtype=np.int64)
+    width = last - first + 1
+    size, starts = 0, 0.0
+    sums = np.zeros(MOST + 1)
+    sums[0] = 1.0
+    for j in able:
+        # Elementary symmetric sums: combinations of starts over all teams of each size.
+        sums[1:] += sums[:-1] * float(width[j])
+    most = MOST_ON_A_CELL if p.cells == 1 else MOST
+    while size < min(most, len(able)) and starts + sums[size + 1] <= MOST_STARTS:
+        size += 1
+        starts += float(sums[size])
+    if size == 0:
         return None
-    first = np.array([int(np.argmax(row)) for row in can_start], dtype=np.int64)
-    last = np.array([slots - 1 - int(np.argmax(row[::-1])) for row in can_start], dtype=np.int64)
-    number = np.full((jobs, jobs, jobs), -1, dtype=np.int64)
+    choose = np.array([[math.comb(j, k) for k in range(MOST + 1)] for j in range(jobs + 1)], dtype=np.int64)
+    offset = np.zeros(MOST + 1, dtype=np.int64)
+    for k in range(2, MOST + 1):
+        offset[k] = offset[k - 1] + math.comb(jobs, k - 1)
+    count = int(sum(math.comb(jobs, k) for k in range(1, size + 1)))
+    least_cost: FloatArray = p.hold * _least_costs(p)[p.job_class]
     best = np.empty((slots, slots + 1))
     work = np.empty(MOST, dtype=np.int64), np.empty(MOST, dtype=np.int64)
-    at: list[IntArray] = []
-    members: list[list[int]] = []
+    members = np.full((count, MOST), -1, dtype=np.int64)
+    at = np.zeros((count, slots + 1), dtype=np.int64)
     teams: list[IntArray] = []
     firsts: list[IntArray] = []
     ends: list[IntArray] = []
     costs: list[FloatArray] = []
     made = 0
-    for size in range(1, MOST + 1):
-        for team in combinations(able, size):
+    for k in range(1, size + 1):
+        for team in combinations(able, k):
             cheapest(
                 np.array(team, dtype=np.int64),
                 best,
                 *work,
+                p.cells == 1,
+                p.cells * p.share,
                 p.child,
                 p.level,
                 p.full_cost,
+                p.base_cost,
+                p.cpu_cost,
+                p.cpu_exponent,
+                p.cpu,
+                p.hold,
+                least_cost,
                 p.job_class,
                 p.up,
+                p.fastest,
                 p.need,
                 p.run_cost,
                 p.start_cost,
-                can_start,
+                p.can_start,
                 p.last_end,
                 first,
                 last,
             )
             a, b = np.nonzero(np.isfinite(best))
-            if not len(a):
-                continue
-            number[(*team, *(team[-1],) * (MOST - size))] = len(at)
-            teams.append(np.full(len(a), len(at), dtype=np.int64))
-            members.append([*team, *(-1,) * (MOST - size)])
+            number = int(offset[k]) + sum(int(choose[j, i + 1]) for i, j in enumerate(team))
+            members[number, :k] = np.array(team)
+            at[number] = made + np.searchsorted(a, np.arange(slots + 1))
+            teams.append(np.full(len(a), number, dtype=np.int64))
             firsts.append(a.astype(np.int64))
-            at.append(made + np.searchsorted(a, np.arange(slots + 1)))
             ends.append(b.astype(np.int64))
             costs.append(best[a, b])
             made += len(a)
-    if not at:
-        return None
     join = np.concatenate
-    return Teams(number, np.array(at), np.array(members), join(teams), join(firsts), join(ends), join(costs))
+    return Teams(size, choose, offset, at, members, join(teams), join(firsts), join(ends), join(costs))
+
+
+def _least_costs(p: Place) -> FloatArray:
+    """Return (C,) what a job of a class adds at least to the cost of a cell."""
+    out = np.full(p.child.shape[1], np.inf)
+    for s in range(len(p.child)):
+        for c in range(p.child.shape[1]):
+            if p.child[s, c] >= 0:
+                out[c] = min(out[c], float(p.cell_cost[p.child[s, c]] - p.cell_cost[s]))
+    out[np.isinf(out)] = 0.0
+    return np.asarray(np.maximum(0.0, out), dtype=np.float64)
 
 
 def priced(
@@ -209,8 +273,9 @@ def priced(
     gain, price, cuts
         As in :class:`solvers.busy_periods.pricing.Prices`.
     """
-    pays = -gain[teams.members].sum(axis=1, where=teams.members >= 0)
+    pays = -np.where(teams.members >= 0, gain[teams.members], 0.0).sum(axis=1)
     for triple, each in cuts:
         pays += each * (np.isin(teams.members, triple).sum(axis=1) // 2)
     sums = np.concatenate([[0.0], np.cumsum(price)])
-    return np.asarray(teams.value + pays[teams.team] + sums[teams.end] - sums[teams.first])
+    standing: FloatArray = sums[teams.end] - sums[teams.first]
+    return np.asarray(teams.value + pays[teams.team] + standing, dtype=np.float64)

@@ -17,7 +17,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import highspy
 import numpy as np
@@ -45,6 +45,9 @@ EPSILON = 1e-9
 CLOSE = 2e-7
 """A bound this share below the best objective closes the gap."""
 
+WIDE_BEAM = 0.1
+"""Share of the labels of an exact search that the widest beam may keep."""
+
 BEAMS = (50, 500)
 CELL_BEAMS = (20, 200, 1_000)
 """Labels kept at a boundary by the beams, on nodes of one cell and of several."""
@@ -58,18 +61,12 @@ NEAR = 2e-4
 DIVE_ROUNDS = 8
 """Most linear programmes between two columns that a dive fixes."""
 
-ROUNDS = 0
-"""Steps by which the multipliers of the lanes are improved before an exact search."""
-
-MOST_CUTS = 120
+MOST_CUTS = 200
 CUTS_A_ROUND = 25
 LEAST_VIOLATION = 0.02
-LISTING_LABELS = 8_000_000
+LISTING_LABELS = 24_000_000
 LISTING_COLUMNS = 60_000
-LISTING_SHARES = (1.0,)
-"""Shares of the gap within which columns are listed, one after the other."""
-
-LISTING_GAP = 0.003
+LISTING_GAP = 0.002
 """Columns are listed when the gap is at most this share of the objective; cuts come first if it is larger."""
 
 WIDE_LISTING_GAP = 0.008
@@ -369,9 +366,10 @@ class Search:
             gap = self.target - bound
             size = gap / abs(self.target)
             few = sum(self._labels) <= FEW_LABELS
-            if self._may_list(gap) and (size <= LISTING_GAP or (size <= WIDE_LISTING_GAP and few)):
+            soon = WIDE_LISTING_GAP if few else LISTING_GAP
+            if self._may_list(gap) and size <= soon:
                 bound = self._list(decisions, bound)
-            elif more_cuts and len(self.master.cuts) < MOST_CUTS and self._separate(value):
+            elif more_cuts and self._cut(decisions, value):
                 before = bound
                 bound, value, _ = self._converge(decisions, bound)
                 if root:
@@ -442,6 +440,29 @@ class Search:
             together=decisions.together,
         )
 
+    def _generate(self, decisions: Decisions) -> tuple[FloatArray, Duals, list[Prices]]:
+        """Generate columns with beams until they find none."""
+        while True:
+            if self._late():
+                raise OutOfTime
+            _, value, duals = self.master.solve()
+            self.report.rounds += 1
+            prices = [self._prices(k, duals, decisions) for k in range(len(self.places))]
+            if not self._heuristic(prices):
+                return value, duals, prices
+
+    def _cut(self, decisions: Decisions, value: FloatArray) -> bool:
+        """Add cuts as long as they help, pricing with beams only; tells whether there were any."""
+        before, some = -math.inf, False
+        while len(self.master.cuts) < MOST_CUTS and self._separate(value):
+            some = True
+            value, _, _ = self._generate(decisions)
+            now = self.master.objective
+            if now >= self.target or now - before <= LEAST_PROGRESS * (self.target - before):
+                break
+            before = now
+        return some
+
     def _converge(self, decisions: Decisions, low: float) -> tuple[float, FloatArray, Duals]:
         """Generate columns until none improves, or the bound is high enough."""
         bound = low
@@ -450,17 +471,12 @@ class Search:
             epsilon = max(EPSILON, 1e-12 * penalty)
             if self._late():
                 raise OutOfTime
-            _, value, duals = self.master.solve()
-            self.report.rounds += 1
+            value, duals, prices = self._generate(decisions)
             exact: list[float] = []
-            prices = [self._prices(k, duals, decisions) for k in range(len(self.places))]
-            new: bool | int = self._heuristic(prices)
-            if new:
-                continue
             for limit in (FAR, NEAR * min(1.0, abs(self.target))):
                 exact = []
                 for pricer, price in zip(self.pricers, prices, strict=True):
-                    lanes = pricer.lanes(price, rounds=ROUNDS)
+                    lanes = pricer.lanes(price)
                     found, least = pricer.search(price, limit=limit, lanes=lanes, until=self.until)
                     exact.append(min(least, limit))
                     self._labels[pricer.number] = pricer.last
@@ -555,7 +571,10 @@ class Search:
         new = 0
         for pricer, price in zip(self.pricers, prices, strict=True):
             lanes = pricer.lanes(price)
-            for beam in BEAMS if pricer.place.cells == 1 else CELL_BEAMS:
+            # Where an exact search is long, a beam of some of its labels comes first.
+            wide = int(WIDE_BEAM * self._labels[pricer.number] / self.slots)
+            beams = BEAMS if pricer.place.cells == 1 else CELL_BEAMS
+            for beam in (*beams, wide) if wide > 2 * beams[-1] else beams:
                 found, _ = pricer.search(price, limit=-EPSILON, lanes=lanes, beam=beam, until=self.until)
                 added = self.master.add(found)
                 new += added
@@ -580,58 +599,52 @@ class Search:
     def _list(self, decisions: Decisions, bound: float) -> float:
         """List all columns that a better schedule of this node can have, and solve over them.
 
-        A schedule with a column whose reduced cost is d or more costs at least the bound plus d. So an
-        optimum over all columns below d is one if it is no more than that, and else the bound rises by d.
-        Small d come first: they give good schedules, which leave less of the gap to list.
+        A schedule with a column whose reduced cost is the gap or more costs at least as much as the best
+        one known. So the optimum over all columns below it, or that one, is the node's.
         """
         # Reduced costs belong to the bound of their own duals, which may be less than what is known.
         duals, low = self._last, self._last_bound
-        for share in LISTING_SHARES:
-            reach = share * (self.target - low)
-            columns: list[Column] = []
-            for k, pricer in enumerate(self.pricers):
-                price = self._prices(k, duals, decisions)
-                before = pricer.most_labels
-                pricer.most_labels = LISTING_LABELS
-                try:
-                    found, _ = pricer.search(
-                        price,
-                        limit=reach + EPSILON,
-                        lanes=pricer.lanes(price, rounds=5),
-                        whole=True,
-                        until=self.until,
-                    )
-                except TooManyLabels:
-                    _LOG.info("branch-and-price: too many labels within %g", reach)
-                    self._too_many.append((sum(self._labels), reach))
-                    return bound
-                finally:
-                    pricer.most_labels = before
-                columns += found
-            best: dict[tuple[int, tuple[int, ...], int, int], Column] = {}
-            for c in columns:
-                key = (c.place, c.jobs, c.first, c.end)
-                if key not in best or c.cost < best[key].cost:
-                    best[key] = c
-            columns = list(best.values())
-            _LOG.info("branch-and-price: %d columns within %g", len(columns), reach)
-            if len(columns) > LISTING_COLUMNS:
+        reach = self.target - low
+        columns: list[Column] = []
+        for k, pricer in enumerate(self.pricers):
+            price = self._prices(k, duals, decisions)
+            before = pricer.most_labels
+            pricer.most_labels = LISTING_LABELS
+            try:
+                found, _ = pricer.search(
+                    price,
+                    limit=reach + EPSILON,
+                    lanes=pricer.lanes(price),
+                    whole=True,
+                    until=self.until,
+                )
+            except TooManyLabels:
+                _LOG.info("branch-and-price: too many labels within %g", reach)
                 self._too_many.append((sum(self._labels), reach))
                 return bound
+            finally:
+                pricer.most_labels = before
+            columns += found
+        best: dict[tuple[int, tuple[int, ...], int, int], Column] = {}
+        for c in columns:
+            key = (c.place, c.jobs, c.first, c.end)
+            if key not in best or c.cost < best[key].cost:
+                best[key] = c
+        columns = list(best.values())
+        _LOG.info("branch-and-price: %d columns within %g", len(columns), reach)
+        if len(columns) <= LISTING_COLUMNS:
             rows, done = self._integer(
                 columns, seconds=self.until - time.monotonic(), horizon=decisions.horizon
             )
             if rows is not None:
                 self._offer_columns([columns[i] for i in rows])
-            if not done:
-                if self._late():
-                    raise OutOfTime
-                self._too_many.append((sum(self._labels), reach))
+            if done:
+                bound = max(bound, low + reach)
+                self._node_bound = bound
                 return bound
-            bound = max(bound, low + reach)
-            self._node_bound = bound
-            if bound >= self.target:
-                return bound
+            if self._late():
+                raise OutOfTime
+        self._too_many.append((sum(self._labels), reach))
         return bound
 
     def _integer(
@@ -688,63 +701,29 @@ class Search:
         return [int(i) for i in np.flatnonzero(x > 0.5)], done
 
     def _split(self, decisions: Decisions, value: FloatArray) -> list[Decisions]:
-        """Return two nodes that exclude the present relaxation."""
+        """Return two nodes that exclude the present relaxation.
+
+        Starts come first: narrower windows make the pricing faster, and "together" makes it slower.
+        """
         weight = value[self.master.fixed :]
         used = [(self.master.columns[i], float(weight[i])) for i in np.flatnonzero(weight > WHOLE)]
-        for what in ("starts",):
-            best: tuple[float, int, int] | None = None
-            for j in range(self.jobs):
-                at: dict[int, float] = {}
-                for c, x in used:
-                    if j in c.jobs:
-                        t = getattr(c, what)[c.jobs.index(j)]
-                        at[t] = at.get(t, 0.0) + x
-                mass = 0.0
-                for t in sorted(at)[:-1]:
-                    mass += at[t]
-                    if WHOLE < mass < 1.0 - WHOLE and (best is None or abs(mass - 0.5) < best[0]):
-                        best = (abs(mass - 0.5), j, t)
-            if best is not None:
-                _, j, t = best
-                kept = getattr(decisions, what)
-                return [
-                    replace(decisions, **{what: (*kept, (j, 0, t))}),
-                    replace(decisions, **{what: (*kept, (j, t + 1, self.slots))}),
-                ]
+        split = self._split_slots(decisions, used, "starts")
+        if split:
+            return split
         together: dict[tuple[int, int], float] = {}
         for c, x in used:
             for pair in itertools.combinations(c.jobs, 2):
                 together[pair] = together.get(pair, 0.0) + x
-        options: list[tuple[float, Any]] = []
-        for pair, x in together.items():
-            if WHOLE < x < 1.0 - WHOLE:
-                options.append((abs(x - 0.5), pair))
+        options = [(abs(x - 0.5), pair) for pair, x in together.items() if WHOLE < x < 1.0 - WHOLE]
         if options:
             _, pair = min(options)
             return [
                 replace(decisions, together=(*decisions.together, pair)),
                 replace(decisions, apart=(*decisions.apart, pair)),
             ]
-        for what in ("ends",):
-            best: tuple[float, int, int] | None = None
-            for j in range(self.jobs):
-                at: dict[int, float] = {}
-                for c, x in used:
-                    if j in c.jobs:
-                        t = getattr(c, what)[c.jobs.index(j)]
-                        at[t] = at.get(t, 0.0) + x
-                mass = 0.0
-                for t in sorted(at)[:-1]:
-                    mass += at[t]
-                    if WHOLE < mass < 1.0 - WHOLE and (best is None or abs(mass - 0.5) < best[0]):
-                        best = (abs(mass - 0.5), j, t)
-            if best is not None:
-                _, j, t = best
-                kept = getattr(decisions, what)
-                return [
-                    replace(decisions, **{what: (*kept, (j, 0, t))}),
-                    replace(decisions, **{what: (*kept, (j, t + 1, self.slots))}),
-                ]
+        split = self._split_slots(decisions, used, "ends")
+        if split:
+            return split
         if self.sleep > 0.0:
             low, high = decisions.horizon
             spans = value[self.jobs : self.jobs + self.slots]
@@ -758,3 +737,28 @@ class Search:
                     replace(decisions, horizon=(at_slot + 1, high)),
                 ]
         return []
+
+    def _split_slots(
+        self, decisions: Decisions, used: Sequence[tuple[Column, float]], what: Literal["starts", "ends"]
+    ) -> list[Decisions]:
+        """Return two nodes that part the starts or ends of a job as evenly as may be; none if all agree."""
+        best: tuple[float, int, int] | None = None
+        for j in range(self.jobs):
+            at: dict[int, float] = {}
+            for c, x in used:
+                if j in c.jobs:
+                    t = getattr(c, what)[c.jobs.index(j)]
+                    at[t] = at.get(t, 0.0) + x
+            mass = 0.0
+            for t in sorted(at)[:-1]:
+                mass += at[t]
+                if WHOLE < mass < 1.0 - WHOLE and (best is None or abs(mass - 0.5) < best[0]):
+                    best = (abs(mass - 0.5), j, t)
+        if best is None:
+            return []
+        _, j, t = best
+        kept = getattr(decisions, what)
+        return [
+            replace(decisions, **{what: (*kept, (j, 0, t))}),
+            replace(decisions, **{what: (*kept, (j, t + 1, self.slots))}),
+        ]

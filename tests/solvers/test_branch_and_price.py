@@ -190,10 +190,10 @@ def test_pricing_misses_no_busy_period() -> None:
         known: dict[Any, list[float]] = {}
         for p in case.found:
             known.setdefault((p.jobs, p.starts, p.ends), []).append(p.cost)
-        for at, (place, prices, kind) in enumerate(draws(case, 21, seed=1)):
+        for place, prices, kind in draws(case, 21, seed=1):
             priced = [(reduced(p, prices), p) for p in case.found if allowed(p, prices, place)]
             pricer = Pricer(case.number, place)
-            lanes = pricer.lanes(prices, rounds=10 * (at % 2))
+            lanes = pricer.lanes(prices)
             columns, least = pricer.search(prices, limit=-NONE, lanes=lanes)
             low = min((cost for cost, _ in priced), default=0.0)
             assert columns or low >= -NONE - ROUNDING, (case.problem, kind, low)
@@ -437,11 +437,11 @@ def test_the_bound_by_lanes_is_one() -> None:
     """
     compared = tight = 0
     for case in cases():
-        for at, (place, prices, kind) in enumerate(draws(case, 7, seed=3)):
+        for place, prices, kind in draws(case, 7, seed=3):
             if kind in ("together", "both"):
                 continue  # halves of a pair are dropped
             pricer = Pricer(case.number, place._replace(monotone=False))
-            lanes = pricer.lanes(prices, rounds=5 * (at % 2))
+            lanes = pricer.lanes(prices)
             pricer.search(prices, limit=1e9, lanes=lanes, whole=True)
             labels, best = lineage(pricer)
             known = np.isfinite(best)
@@ -522,7 +522,7 @@ def test_a_list_holds_something_as_good_as_any_busy_period() -> None:
     compared = 0
     for case in cases():
         limit = 0.4 * float(least_alone(case).max())
-        for at, (place, prices, kind) in enumerate(draws(case, 7, seed=6)):
+        for place, prices, kind in draws(case, 7, seed=6):
             if kind in ("together", "both", "first end"):
                 continue  # no part of a busy period can stand for it there
             gain = prices.gain.copy()
@@ -538,7 +538,7 @@ def test_a_list_holds_something_as_good_as_any_busy_period() -> None:
             if low < 0.0:
                 continue
             pricer = Pricer(case.number, place)
-            lanes = pricer.lanes(prices, rounds=5 * (at % 2))
+            lanes = pricer.lanes(prices)
             columns, _ = pricer.search(prices, limit=limit, lanes=lanes, whole=True)
             for p in below:
                 if reduced(p, prices) < limit - ROUNDING:
