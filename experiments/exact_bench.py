@@ -90,9 +90,9 @@ LINES: tuple[Line, ...] = (
     *_both(family="whole-node", jobs=25, nodes=8),
     *_both(family="whole-node", jobs=40, nodes=13, slack=(1.1, 1.5)),
     *_both(family="whole-node", jobs=15, nodes=2, load=3.0),
-    *_both(family="mixed", jobs=8, nodes=2, time_limit_s=60.0),
-    *_both(family="mixed", jobs=10, nodes=3),
-    *_both(family="mixed", jobs=12, nodes=3),
+    *_both(family="mixed", jobs=8, nodes=2, time_limit_s=60.0, method="auto"),
+    *_both(family="mixed", jobs=10, nodes=3, method="auto"),
+    *_both(family="mixed", jobs=12, nodes=3, method="auto"),
 )
 """All lines, smaller first within a family."""
 

@@ -3,8 +3,8 @@
 :class:`Pricer` drives :func:`solvers.busy_periods.kernel.extend` slot by slot, so that a time limit or a
 Ctrl-C is met between slots, and turns closed labels into :class:`Column` objects.
 
-Without a beam the answer is exact in this sense: if some column has a reduced cost below the limit (at most
-0), one is found; and if the columns of a schedule are split into busy periods, the reduced cost of each
+Without a beam the answer is exact in this sense: if some column has a reduced cost below the limit and 0,
+one is found; and if the columns of a schedule are split into busy periods, the reduced cost of each
 part is at least the least one that was met, or the limit. That is what the bound of
 :class:`solvers.busy_periods.master.Master` needs. Labels are dropped for these reasons, each of which keeps
 it:
@@ -25,6 +25,13 @@ many labels have the same few jobs left to start, the least reduced cost of thes
 *prospect*) is worked out by the same dynamic programme. This needs that company never speeds a job up
 (:attr:`Place.monotone`) and never makes a slot cheaper, the running of the others included
 (:attr:`Place.toll` 0), and prices that are not negative.
+
+*Teams.* Under the same conditions, let R and O run as they would without each other. That is no longer than
+what they do together, so in every slot what is left running of them is part of what really runs, and costs
+no more. Where both run, a slot costs at least O's cost, its price included, plus R's least addition: less
+than both costs by what company saves (``saving``), and where R leaves no room for anybody, O cannot be there
+at all. If few jobs may still start, all their busy periods by themselves are known
+(:mod:`solvers.busy_periods.teams`), and the cheapest way to place some of them over R's slots is a bound.
 
 *Dominance.* Of two labels of a boundary with the same residents on the same cells, the one with no more
 work left of any resident may do whatever the other may, at no higher cost: a job that ends sooner slows

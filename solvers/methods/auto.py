@@ -4,7 +4,8 @@ Rule (docs/exact.md section 3.4). First the policies, in static form on the grid
 start of all that follows. Then, in this order, until one proves something or the time is up:
 
 1. ``bruteforce``, for at most :data:`TINY_S` seconds, where the estimate is at most :data:`TINY_PLANS` plans;
-2. ``branch-and-price``, where it is registered and covers the instance;
+2. ``branch-and-price``, where it is registered and covers the instance; where nodes are shared GPU by GPU,
+   for at most :data:`SHARED_S` seconds: there it ends soon or not at all;
 3. ``milp``, whose bound is closer, then ``cpsat``.
 
 A method that does not cover the instance, would not fit in memory or whose process fails is passed over.
@@ -37,6 +38,9 @@ _LOG = logging.getLogger(__name__)
 TINY_PLANS = 1e9
 TINY_S = 10.0
 """Brute force is tried first up to so many plans by its estimate, for so long [s]."""
+
+SHARED_S = 10.0
+"""Branch-and-price has so long [s] where nodes are shared GPU by GPU."""
 
 REFUSALS = (UncoveredFeatureError, ScalingError, TooLargeError)
 """Errors that say: not this method, perhaps another."""
@@ -83,7 +87,9 @@ class Auto(ExactMethod):
                 best.stop, best.message = StopReason.TIME_LIMIT, "the time limit came before any method began"
                 break
             tiny = name == "bruteforce"
-            limit = left if not tiny else TINY_S if left is None else min(TINY_S, left)
+            most = TINY_S if tiny else SHARED_S if name == "branch-and-price" and _shared(instance) else None
+            short = most is not None and (left is None or most < left)
+            limit = most if short else left
             options = {} if tiny else dict(request.options) | {"policies": False}
             method: Method = METHODS.get(name)()
             try:
@@ -107,9 +113,9 @@ class Auto(ExactMethod):
                 _LOG.warning("auto: %s failed, the next one is tried: %s", name, error)
                 continue
             best.take(name, result)
-            # How far brute force comes in its time depends on the machine.
-            gave_up = tiny and result.stop_reason is StopReason.TIME_LIMIT
-            best.by_the_clock |= gave_up
+            gave_up = short and result.stop_reason in (StopReason.TIME_LIMIT, StopReason.WORK_LIMIT)
+            # How far a method comes in its time depends on the machine.
+            best.by_the_clock |= gave_up and result.stop_reason is StopReason.TIME_LIMIT
             if gave_up or result.stop_reason is StopReason.ERROR:
                 reasons.append(f"{name}: {result.message or result.stop_reason.value}")
                 continue
@@ -139,6 +145,13 @@ def _tiny(instance: Instance, slot_s: float) -> bool:
         return estimate_plans(instance, slot_s) <= TINY_PLANS
     except TooManyPlansError:
         return False
+
+
+def _shared(instance: Instance) -> bool:
+    """Tell whether some job may take a part of a node."""
+    used = {node.node_type for node in instance.cluster.nodes}
+    sizes = [t.gpus for t in instance.cluster.node_types if t.name in used]
+    return any(job.gpus < size for job in instance.jobs for size in sizes)
 
 
 def _left(request: Request, began: float) -> float | None:

@@ -38,6 +38,7 @@ from solvers.busy_periods.master import Duals
 from solvers.busy_periods.pricing import Pricer, Prices
 from solvers.busy_periods.replay import columns_of, plan_of
 from solvers.busy_periods.tables import Place, make_places
+from solvers.busy_periods.teams import priced
 from solvers.busy_periods.tree import Decisions, Report, Search
 from tests.solvers.busy_period_cases import Period, allowed, on_the_grid, periods, reduced
 from tests.solvers.random_instances import SLOT_S, agreement_instance, random_instance
@@ -451,6 +452,62 @@ def test_the_bound_by_lanes_is_one() -> None:
             tight += int((over >= -1e-2)[labels.residents[: len(best)][known] > 0].sum())
     assert compared >= 5_000
     assert tight >= 200  # a bound that is far below would prove nothing here
+
+
+def test_teams_cost_no_more_than_their_busy_periods() -> None:
+    """Each busy period of a few jobs by themselves begins and costs no less than one of their team's.
+
+    On nodes of one cell the cheapest of each first slot and end is there at its cost.
+    """
+    exact = bounded = 0
+    for case in cases():
+        teams = case.place.teams
+        if teams is None:
+            continue
+        zero = np.zeros(len(case.problem.jobs))
+        value = priced(teams, zero, np.zeros(case.place.can_start.shape[1]), [])
+        for p in case.found:
+            if len(p.jobs) > teams.size:
+                continue
+            number = int(teams.offset[len(p.jobs)])
+            number += sum(int(teams.choose[j, i + 1]) for i, j in enumerate(p.jobs))
+            assert teams.members[number, : len(p.jobs)].tolist() == list(p.jobs)
+            rows = np.arange(teams.at[number, p.first], teams.at[number, p.first + 1])
+            assert (teams.first[rows] == p.first).all() and (teams.team[rows] == number).all()
+            if case.place.cells == 1:
+                (same,) = rows[teams.end[rows] == p.end]
+                least = min(
+                    q.cost for q in case.found if (q.jobs, q.first, q.end) == (p.jobs, p.first, p.end)
+                )
+                assert value[same] == pytest.approx(least, abs=ROUNDING)
+                exact += 1
+            elif case.place.monotone and case.place.toll == 0.0 and len(rows):
+                assert value[rows[teams.end[rows] <= p.end]].min() <= p.cost + ROUNDING
+                bounded += 1
+    assert min(exact, bounded) >= 100
+
+
+@pytest.mark.parametrize(("family", "jobs", "nodes"), [("whole-node", 9, 3), ("mixed", 5, 2)])
+def test_teams_change_no_bound(family: str, jobs: int, nodes: int) -> None:
+    """The relaxation costs the same whether late joiners are compared with teams or not."""
+    pruned = 0
+    for seed in range(3):
+        limits = Limits(u_threshold=1.0, mem_threshold=1.0, max_share=3)
+        problem = generate(family, jobs=jobs, nodes=nodes, epochs=(3, 30), limits=limits, seed=seed)
+        space = Space(problem, make_grid(problem, 3600.0))
+        if space.windows.hopeless():
+            continue
+        places = make_places(space)
+        assert all(p.teams is not None for p in places)
+        bounds = []
+        for choice in (places, [p._replace(teams=None) for p in places]):
+            search = Search(space, choice, cutting=False, listing=False, work_limit=3_000_000)
+            report = search.run()
+            assert report.root_bound is not None
+            bounds.append(report.root_bound)
+            pruned += sum(p.count.pruned for p in search.pricers)
+        assert bounds[0] == pytest.approx(bounds[1], rel=1e-6)
+    assert pruned or family != "whole-node"
 
 
 def test_the_bound_by_residents_alone_is_one() -> None:

@@ -18,6 +18,7 @@ from eaco_opt.result import Result, Status, StopReason
 from eaco_opt.schedule import Schedule, ScheduleClass, Segment
 from formulations.base import UncoveredFeatureError
 from formulations.grid import automatic_slot_s
+from instances import generate
 from solvers import solve
 from solvers.base import METHODS, Request, SearchProgress
 from solvers.memory import TooLargeError, available_bytes
@@ -338,6 +339,22 @@ def test_auto_goes_on_where_brute_force_gives_up(monkeypatch: pytest.MonkeyPatch
     result = run(pair(1.5), "auto")
     assert result.status is Status.OPTIMAL
     assert dict(result.options)["method"] != "bruteforce"
+
+
+def test_auto_leaves_branch_and_price_early_where_nodes_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a job may take a part of a node, it has a short time; where all fill nodes, all that is left."""
+    monkeypatch.setattr(auto, "TINY_PLANS", 0.0)
+    monkeypatch.setattr(auto, "SHARED_S", 0.0)
+    shared = generate("mixed", jobs=3, nodes=1, seed=0)
+    assert auto._shared(shared)
+    result = solve(shared, "auto", grid_s=3600.0, time_limit_s=60.0)
+    assert result.status is Status.OPTIMAL
+    assert dict(result.options)["method"] == "milp"
+    assert "branch-and-price" in dict(result.options)["passed_over"]
+    whole = generate("whole-node", jobs=3, nodes=1, seed=0)
+    assert not auto._shared(whole)
+    result = solve(whole, "auto", grid_s=3600.0, time_limit_s=60.0)
+    assert dict(result.options)["method"] == "branch-and-price"
 
 
 def _refuse(self: object, options: object) -> Any:
