@@ -55,7 +55,7 @@ CELL_BEAMS = (20, 200, 1_000)
 FAR = -1e-2
 """Limit of a first exact search, in units of the objective: far from the optimum it finds columns sooner."""
 
-NEAR = 2e-4
+NEAR = 1e-3
 """Limit of the last exact search: columns that are nearly worth it are, in the next rounds."""
 
 DIVE_ROUNDS = 8
