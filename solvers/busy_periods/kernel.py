@@ -40,8 +40,9 @@ class Labels(NamedTuple):
     (M, R) residents in ascending order, their work left and bits of their cells; ``been`` (M, W) jobs that
     have started, ``open`` (M, W) those that still may; ``odd`` (M, Q) cuts of which an odd number of jobs has
     started; ``first`` (M,) slot in which the busy period began; ``parent`` (M,), -1 for none; ``bound`` (M,)
-    least reduced cost of any column that it may become; ``chain`` (M, 2) next label of the same
-    bucket, and hash value;
+    least reduced cost of any column that it may become; ``lonely`` (M,) reduced cost if nobody joins,
+    ``joined`` (M,) at least with others, theirs apart; ``chain`` (M, 2) next label of the same bucket, and
+    hash value;
     ``alive`` (M,).
     """
 

@@ -200,6 +200,8 @@ def make_teams(place: Place) -> Teams | None:
         offset[k] = offset[k - 1] + math.comb(jobs, k - 1)
     count = int(sum(math.comb(jobs, k) for k in range(1, size + 1)))
     least_cost: FloatArray = p.hold * _least_costs(p)[p.job_class]
+    # What measured nodes may cost less than the sum over their cells.
+    standing = p.base_cost - (p.joint_toll if p.cells > 1 else 0.0)
     best = np.empty((slots, slots + 1))
     work = np.empty(MOST, dtype=np.int64), np.empty(MOST, dtype=np.int64)
     members = np.full((count, MOST), -1, dtype=np.int64)
@@ -220,7 +222,7 @@ def make_teams(place: Place) -> Teams | None:
                 p.child,
                 p.level,
                 p.full_cost,
-                p.base_cost,
+                standing,
                 p.cpu_cost,
                 p.cpu_exponent,
                 p.cpu,

@@ -385,7 +385,7 @@ class Search:
                 self._set_bound(bound)
         if bound >= self.target:
             return bound, []
-        self._round(value)
+        self._round()
         if bound >= self.target:
             return bound, []
         split = self._split(decisions, value)
@@ -564,7 +564,7 @@ class Search:
         for pricer, place in zip(self.pricers, places, strict=True):
             pricer.place = place
         self._restrict(decisions)
-        self._round(value)
+        self._round()
 
     def _heuristic(self, prices: Sequence[Prices]) -> int:
         """Price with beams; returns how many columns were added."""
@@ -585,7 +585,7 @@ class Search:
     def _restrict(self, decisions: Decisions) -> None:
         self.master.restrict([decisions.allows(c) for c in self.master.columns], decisions.horizon, self.most)
 
-    def _round(self, value: FloatArray) -> None:
+    def _round(self) -> None:
         """Look for a better schedule among the columns at hand."""
         left = max(1.0, min(20.0, 0.1 * (self.until - time.monotonic())))
         columns = self.master.columns

@@ -457,9 +457,10 @@ def test_the_bound_by_lanes_is_one() -> None:
 def test_teams_cost_no_more_than_their_busy_periods() -> None:
     """Each busy period of a few jobs by themselves begins and costs no less than one of their team's.
 
-    On nodes of one cell the cheapest of each first slot and end is there at its cost.
+    On nodes of one cell the cheapest of each first slot and end is there at its cost, unless two that touch
+    (which count as one there, and as two here) are cheaper.
     """
-    exact = bounded = 0
+    exact = touching = bounded = 0
     for case in cases():
         teams = case.place.teams
         if teams is None:
@@ -479,12 +480,20 @@ def test_teams_cost_no_more_than_their_busy_periods() -> None:
                 least = min(
                     q.cost for q in case.found if (q.jobs, q.first, q.end) == (p.jobs, p.first, p.end)
                 )
-                assert value[same] == pytest.approx(least, abs=ROUNDING)
-                exact += 1
+                assert value[same] <= least + ROUNDING
+                exact += value[same] >= least - ROUNDING
+                touching += value[same] < least - ROUNDING
             elif case.place.monotone and case.place.toll == 0.0 and len(rows):
                 assert value[rows[teams.end[rows] <= p.end]].min() <= p.cost + ROUNDING
                 bounded += 1
     assert min(exact, bounded) >= 100
+    assert touching <= 0.2 * exact
+
+
+def stop_at_the_root(report: Report) -> None:
+    """Interrupt a search once its relaxation is solved."""
+    if report.root_bound is not None:
+        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(("family", "jobs", "nodes"), [("whole-node", 9, 3), ("mixed", 5, 2)])
@@ -501,7 +510,7 @@ def test_teams_change_no_bound(family: str, jobs: int, nodes: int) -> None:
         assert all(p.teams is not None for p in places)
         bounds = []
         for choice in (places, [p._replace(teams=None) for p in places]):
-            search = Search(space, choice, cutting=False, listing=False, work_limit=3_000_000)
+            search = Search(space, choice, watch=stop_at_the_root)
             report = search.run()
             assert report.root_bound is not None
             bounds.append(report.root_bound)
