@@ -130,8 +130,8 @@ def _schedule_v1(
             raise document.error(
                 ("instance_digest",),
                 f"the schedule was made for another problem: expected the digest of {instance.name!r} "
-                f"({expected}), got {shown(digest)}; take the instance it was made for, or accept it all "
-                "the same (--any-instance, allow_other_digest=True)",
+                f"({expected}), got {shown(digest)}; take the instance it was made for; 'check "
+                "--any-instance' and allow_other_digest=True accept it all the same",
                 ScheduleError,
             )
     position = _positions(instance)

@@ -533,7 +533,8 @@ class MilpModel(LinearModel):
         self.problem.solve(solver)
         solve_s = time.monotonic() - begin
         limited = time_limit_s is not None and solve_s >= 0.9 * time_limit_s
-        says = f"{solver.name} by PuLP: {pulp.LpStatus[self.problem.status]}"
+        says = f"{solver.name} by PuLP: "
+        says += "stopped by its time limit" if limited else pulp.LpStatus[self.problem.status]
         found = {name: x.varValue or 0.0 for name, x in self.variables.items()}
         starts = sum(round(value) for name, value in found.items() if name.startswith("y_"))
         has_values = self.problem.sol_status in (

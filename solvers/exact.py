@@ -265,6 +265,8 @@ def conclude(name: str, task: Task, anytime: Anytime) -> Result:
             status = Status.FEASIBLE
     elif status is Status.INFEASIBLE:
         bound = None
+    if status is Status.FEASIBLE and stop is StopReason.FINISHED and task.gap > 0.0:
+        message += f"; within the gap of {task.gap:g} that was asked for"
     options: dict[str, Any] = {
         **task.options,
         "gap": task.gap,
@@ -281,7 +283,8 @@ def conclude(name: str, task: Task, anytime: Anytime) -> Result:
         stop_reason=stop,
         bound=bound,
         build_s=outcome.build_s,
-        solve_s=outcome.solve_s,
+        # A search that was killed or interrupted has not told how long it took.
+        solve_s=outcome.solve_s or max(0.0, time.monotonic() - anytime.began - outcome.build_s),
         seed=task.seed,
         instance_digest=digest,
         options=options_text(options),

@@ -169,7 +169,7 @@ class _Explainer:
             if delay is not None:
                 later = {name: self._hours_later(name, at) for name, at in delay.deadline_s.items()}
                 delays = tuple((j.name, later[j.name]) for j in self.able.jobs if j.name in later)
-                proved = delay.proved
+                proved = delay.proved and self.on_grid
             if len(conflicts) - len(self.fatal) > 1:
                 ways = tuple(self._other_ways(judge, snapped))
         result = self._answer(conflicts, feasible, complete=complete, plan=plan)
@@ -408,14 +408,16 @@ class _Explainer:
 
     def _delay_way(self, name: str, delay: Delay) -> Way:
         later_h = self._hours_later(name, delay.deadline_s[name])
-        more = "" if delay.proved else "at most "
+        # Beyond the grid a delay of less than a slot may do.
+        proved = delay.proved and self.on_grid
+        more = "" if proved else "at most "
         return Way(
             change="deadline",
             job=name,
             node_type=None,
             amount=later_h,
             unit="h",
-            proved=delay.proved,
+            proved=proved,
             text=f"{name!r} a deadline {more}{hours(3600.0 * later_h)} later",
         )
 
@@ -493,7 +495,11 @@ class _Explainer:
     def _least(
         self, judge: Judge, steps: Sequence[float], changed: Callable[[float], Instance]
     ) -> tuple[float, bool] | None:
-        """Return the least step that does, by bisection, and whether the one before is proved not to."""
+        """Return the least step that does, by bisection, and whether the one before is proved not to.
+
+        In continuous time only where that is the present state, the conflict itself: the judge knows slots
+        only.
+        """
         if not steps or self._does(judge, changed(steps[-1])) is not True:
             return None
         low, high, proved = -1, len(steps) - 1, True
@@ -504,7 +510,7 @@ class _Explainer:
                 high = middle
             else:
                 low, proved = middle, answer is False
-        return steps[high], proved
+        return steps[high], proved and (self.on_grid or high == 0)
 
     def _scoped(self, conflict: Conflict) -> Conflict:
         """Return the conflict with its scope: does it stand in continuous time as well?"""

@@ -180,7 +180,7 @@ def search(task: Task, method: Searcher, tell: Tell) -> None:
     if start is not None:
         teller.plan(start)
     if _left(task, began) == 0.0:
-        tell(Event(outcome=_out_of_time("before the model was built")))
+        tell(Event(outcome=_out_of_time("before there was anything to search")))
         return
     refuse_too_large(formulation, instance, grid, task.memory_bytes)
     tell(Event(phase="build"))

@@ -90,7 +90,7 @@ def command(
 
 
 def _show(screen: Out, d: dict[str, Any]) -> None:
-    where = "in continuous time" if d["in_time"] else f"on slots of {d['slot_s']:g} s"
+    where = "in continuous time" if d["in_time"] else f"on slots of {d['slot_s'] / 3600.0:g} h"
     answer = {True: "feasible", False: "NOT feasible", None: "not known to be feasible"}[d["feasible"]]
     screen.say(f"{answer} {where}")
     if d["objective"] is not None:

@@ -48,6 +48,10 @@ CLOSE = 2e-7
 WIDE_BEAM = 0.1
 """Share of the labels of an exact search that the widest beam may keep."""
 
+LABELS_A_JOB = 200_000
+FEW_JOBS = 15
+"""What the first exact search is thought to need: so many labels for each job above so many."""
+
 BEAMS = (50, 500)
 CELL_BEAMS = (20, 200, 1_000)
 """Labels kept at a boundary by the beams, on nodes of one cell and of several."""
@@ -214,7 +218,7 @@ class Search:
         self.pricers = [Pricer(k, p) for k, p in enumerate(self.places)]
         self.jobs, self.slots = n, slots
         # Labels of the last exact search of each place; of listings that failed, those and the gap.
-        self._labels = [0] * len(self.places)
+        self._labels = [LABELS_A_JOB * max(0, n - FEW_JOBS)] * len(self.places)
         self._too_many: list[tuple[int, float]] = []
 
     # Values inside are without the constant that the releases take off.
