@@ -78,7 +78,7 @@ def test_text(tight: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """People are told who, why, by how much and what else would do."""
     assert main(["explain", str(tight), "--grid", "30min", "--quiet"]) == 0
     text = capsys.readouterr().out
-    assert "NOT feasible on slots of 1800 s" in text
+    assert "NOT feasible on slots of 0.5 h" in text
     assert "jobs 'a', 'b' cannot all end in time" in text
     assert "1 h later" in text
     assert "1 more node(s) of type 'box'" in text
