@@ -50,7 +50,7 @@ WIDE_BEAM = 0.1
 
 LABELS_A_JOB = 200_000
 FEW_JOBS = 15
-"""What the first exact search is thought to need: so many labels for each job above so many."""
+"""What the first exact search is thought to need: so many labels for each job above so many, with K 3."""
 
 BEAMS = (50, 500)
 CELL_BEAMS = (20, 200, 1_000)
@@ -58,6 +58,9 @@ CELL_BEAMS = (20, 200, 1_000)
 
 FAR = -1e-2
 """Limit of a first exact search, in units of the objective: far from the optimum it finds columns sooner."""
+
+MIDDLE = -3e-3
+"""Limit of another one, as long as the last one found columns below it."""
 
 NEAR = 1e-3
 """Limit of the last exact search: columns that are nearly worth it are, in the next rounds."""
@@ -218,7 +221,8 @@ class Search:
         self.pricers = [Pricer(k, p) for k, p in enumerate(self.places)]
         self.jobs, self.slots = n, slots
         # Labels of the last exact search of each place; of listings that failed, those and the gap.
-        self._labels = [LABELS_A_JOB * max(0, n - FEW_JOBS)] * len(self.places)
+        self._labels = [LABELS_A_JOB * max(0, n * p.share // 3 - FEW_JOBS) for p in self.places]
+        self._far = True
         self._too_many: list[tuple[int, float]] = []
 
     # Values inside are without the constant that the releases take off.
@@ -477,7 +481,8 @@ class Search:
                 raise OutOfTime
             value, duals, prices = self._generate(decisions)
             exact: list[float] = []
-            for limit in (FAR, NEAR * min(1.0, abs(self.target))):
+            last = NEAR * min(1.0, abs(self.target))
+            for limit in (FAR, MIDDLE, last) if self._far else (FAR, last):
                 exact = []
                 for pricer, price in zip(self.pricers, prices, strict=True):
                     lanes = pricer.lanes(price)
@@ -493,6 +498,7 @@ class Search:
                 new = min(exact) < min(limit, -epsilon)
                 if new or bound >= self.target:
                     break
+            self._far = min(exact) < MIDDLE
             self._last = duals
             short = self.master.artificial(value) > WHOLE
             if not new and short and bound < self.target and penalty < 1e4 * self.most:
