@@ -65,6 +65,15 @@ class Labels(NamedTuple):
 
 
 @jit
+def server_cost(cpu: float, cpu_cost: float, cpu_exponent: float) -> float:
+    """Return what the CPU's load adds to the objective of a slot of a node (docs/model.md section 2)."""
+    u = min(1.0, cpu)
+    if u > 0.0:
+        return float(cpu_cost * (2.0 * u - u**cpu_exponent))
+    return 0.0
+
+
+@jit
 def node_cost(
     sets: IntArray,
     cells: int,
@@ -88,10 +97,7 @@ def node_cost(
     total = base_cost
     for c in range(cells):
         total += cell_cost[sets[c]]
-    u = min(1.0, cpu)
-    if u > 0.0:
-        total += cpu_cost * (2.0 * u - u**cpu_exponent)
-    return total
+    return total + server_cost(cpu, cpu_cost, cpu_exponent)
 
 
 @jit
@@ -182,8 +188,9 @@ class Rules(NamedTuple):
     cost are of no interest; ``whole`` whether all columns below the limit are wanted and not the best only;
     ``strict`` (J,) whether less work left of a job is no advantage; ``toll`` (T + 1,) what less work left may
     cost at most from a boundary on; ``worth`` (J,) the most that a job can add to the gain of a column;
-    ``alone`` whether the bound by residents alone holds; ``teams`` most jobs of a team, 0 without, and the
-    arrays of :class:`solvers.busy_periods.teams.Teams`, ``last_start`` (J,) last slot of a start.
+    ``alone`` whether the bound by residents alone holds (never with pairs); ``teams`` most jobs of a team, 0
+    without, and the arrays of :class:`solvers.busy_periods.teams.Teams`, ``last_start`` (J,) last slot of a
+    start.
     """
 
     gain: FloatArray
@@ -510,7 +517,7 @@ def extend(
                 # Run a slot with the residents of this depth.
                 fresh = False
                 n = present + depth
-                if rules.alone and depth > 0 and pairs == 0:
+                if rules.alone and depth > 0:
                     # With whoever else may still start, now or later: see `alone_costs`.
                     mask = 0
                     for k in range(work.at[depth] + 1, candidates):
@@ -696,7 +703,7 @@ def extend(
                         least = cost + within
                         joined = least
                         lonely = cost + without
-                        if rules.teams and pairs == 0 and least < rules.limit and lonely >= rules.limit:
+                        if rules.teams and least < rules.limit and lonely >= rules.limit:
                             count = 0
                             for j in range(jobs):
                                 if (work.open[j // WORD] >> (j % WORD)) & 1:
@@ -722,15 +729,8 @@ def extend(
                                     ),
                                 )
                         if least >= rules.limit:
-                            for p in range(pairs):
-                                a, b = rules.pair[p, 0], rules.pair[p, 1]
-                                has_a = (work.been[depth, a // WORD] >> (a % WORD)) & 1
-                                has_b = (work.been[depth, b // WORD] >> (b % WORD)) & 1
-                                if has_a != has_b:
-                                    least = -np.inf
-                            if least >= rules.limit:
-                                possible = False
-                                control[ALONE] += 1
+                            possible = False
+                            control[ALONE] += 1
                     if not rules.alone:
                         for j in range(jobs):
                             if (work.open[j // WORD] >> (j % WORD)) & 1:

@@ -25,9 +25,6 @@ IntArray = NDArray[np.int64]
 MOST_CLASS_BITS = 6
 """Classes told apart in the tables of joint costs."""
 
-WORD = 62
-"""Bits of an integer that are used for sets of jobs."""
-
 
 class Place(NamedTuple):
     """One node of a type: J jobs, T slots, S sets on a cell, C classes, L slowdowns, K most jobs on a cell.

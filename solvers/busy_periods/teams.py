@@ -17,16 +17,13 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eaco_opt.kernels._jit import jit
 
+from .kernel import BoolArray, FloatArray, IntArray, server_cost
+
 if TYPE_CHECKING:
     from .tables import Place
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 MOST = 5
 """Most jobs of a team."""
@@ -148,10 +145,7 @@ def cheapest(
             if exact:
                 cost += full_cost[s]
             else:
-                use = min(1.0, use)
-                cost += base_cost
-                if use > 0.0:
-                    cost += cpu_cost * (2.0 * use - use**cpu_exponent)
+                cost += base_cost + server_cost(use, cpu_cost, cpu_exponent)
             for m in range(n):
                 j = team[m]
                 if left[m] > 0 and start[m] <= t:
