@@ -56,7 +56,11 @@ _LAZY = {
     "write_schedule": "io",
     "instance_digest": "io",
 }
-_UPPER = {"compare": "experiments.compare:compare", "solve": "solvers.run:solve"}
+_UPPER = {
+    "bound": "solvers.bounds:bound",
+    "compare": "experiments.compare:compare",
+    "solve": "solvers.run:solve",
+}
 
 __all__ = ["__version__", *_LAZY, *_UPPER]
 

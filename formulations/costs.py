@@ -14,6 +14,7 @@ measured, the residual of :meth:`Costs.residual_w` brings it to the measured pow
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,41 +28,57 @@ if TYPE_CHECKING:
     from .grid import Grid
 
 
-class Costs:
-    """Weights of the objective and powers of nodes.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rates:
+    """What the objective charges for energy and time (docs/model.md 3.1).
 
     Attributes
     ----------
     energy
-        Objective of one watt drawn for one slot, PUE included.
-    time
-        (J,) objective of one slot of running, by job.
+        Objective of one joule drawn by a node, PUE included.
+    running
+        (J,) objective of one second of running, by job.
     total
-        Objective of one slot later that a job ends, the same for all jobs.
-    total_constant
-        What the releases take off the objective.
+        Objective of one second later that a job ends, the same for all jobs.
+    """
+
+    energy: float
+    running: NDArray[np.float64]
+    total: float
+
+
+def rates_of(instance: Instance) -> Rates:
+    """Return the rates of the instance's objective."""
+    view = instance.arrays()
+    o = instance.objective
+    jobs = max(1, len(instance.jobs))
+    if o.form is ObjectiveForm.RAW:
+        per_joule, per_tpe_s, per_jtt_s = o.alpha / 3.6e6, (1.0 - o.alpha) / 3600.0, o.jtt_weight / 3600.0
+    else:
+        e0, t0, j0 = view.reference()
+        per_joule = o.alpha / e0 if e0 > 0.0 else 0.0
+        # Without a reference time no job fits any node type: the model is infeasible whatever it costs.
+        per_tpe_s = (1.0 - o.alpha) / t0 if t0 > 0.0 else 0.0
+        per_jtt_s = o.jtt_weight / j0 if j0 > 0.0 else 0.0
+    return Rates(
+        energy=per_joule * instance.cluster.pue,
+        running=per_tpe_s / (jobs * view.epochs),
+        total=per_jtt_s / jobs,
+    )
+
+
+class NodePower:
+    """Power of a node by what it hosts (docs/model.md section 2).
+
+    Attributes
+    ----------
     sleep_w
         (T,) sleep power by node type [W].
     """
 
-    def __init__(self, instance: Instance, grid: Grid) -> None:
-        view = instance.arrays()
-        self._view = view
+    def __init__(self, instance: Instance) -> None:
+        self._view = instance.arrays()
         self._types = instance.cluster.node_types
-        o = instance.objective
-        jobs = max(1, len(instance.jobs))
-        if o.form is ObjectiveForm.RAW:
-            per_joule, per_tpe_s, per_jtt_s = o.alpha / 3.6e6, (1.0 - o.alpha) / 3600.0, o.jtt_weight / 3600.0
-        else:
-            e0, t0, j0 = view.reference()
-            per_joule = o.alpha / e0 if e0 > 0.0 else 0.0
-            # Without a reference time no job fits any node type: the model is infeasible whatever it costs.
-            per_tpe_s = (1.0 - o.alpha) / t0 if t0 > 0.0 else 0.0
-            per_jtt_s = o.jtt_weight / j0 if j0 > 0.0 else 0.0
-        self.energy = per_joule * instance.cluster.pue * grid.slot_s
-        self.time: NDArray[np.float64] = per_tpe_s * grid.slot_s / (jobs * view.epochs)
-        self.total = per_jtt_s * grid.slot_s / jobs
-        self.total_constant = per_jtt_s * float(view.release_s.sum()) / jobs
         self.sleep_w: NDArray[np.float64] = np.array([t.sleep_w for t in self._types])
 
     def standing_w(self, node_type: int) -> float:
@@ -99,3 +116,27 @@ class Costs:
         model = self.standing_w(node_type) + self.cpu_w(self.set_cpu(number), node_type)
         model += self._types[node_type].gpus * self.dynamic_w(number, node_type)
         return model + (self.residual_w(number, node_type) or 0.0)
+
+
+class Costs(NodePower):
+    """Weights of the objective on a grid, and powers of nodes.
+
+    Attributes
+    ----------
+    energy
+        Objective of one watt drawn for one slot, PUE included.
+    time
+        (J,) objective of one slot of running, by job.
+    total
+        Objective of one slot later that a job ends, the same for all jobs.
+    total_constant
+        What the releases take off the objective.
+    """
+
+    def __init__(self, instance: Instance, grid: Grid) -> None:
+        super().__init__(instance)
+        rates = rates_of(instance)
+        self.energy = rates.energy * grid.slot_s
+        self.time: NDArray[np.float64] = rates.running * grid.slot_s
+        self.total = rates.total * grid.slot_s
+        self.total_constant = rates.total * float(self._view.release_s.sum())
