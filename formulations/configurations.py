@@ -1,40 +1,43 @@
 """The configuration LP in continuous time: what may run together, and what a second of it costs and yields.
 
-Time is cut at all releases and deadlines, loosened by the tolerances of docs/model.md section 3. In an interval I
-a *pool* of equal units of one node type spends ``y[S, I]`` unit-seconds in *pattern* S, a set of jobs
-available all through I::
+Time is cut at all releases and deadlines, loosened by the tolerances of docs/model.md section 3. In an
+interval I a *pool* of equal units of one node type spends ``y[S, I]`` unit-seconds in *pattern* S, a set of
+jobs available all through I::
 
-    minimise    sum over S, I of  c(S) y[S, I]                                       + constant
+    minimise    sum over S, I of  c(S) y[S, I]   + constant
     subject to  sum over S, I of  q_j / (tau_j sigma_j(S)) y[S, I]  >=  n_j           for every job j
-                sum over S of     y[S, I]  <=  M |I|                                  for every pool and bounded I
+                sum over S of     y[S, I]  <=  M |I|                          for every pool, bounded I
 
     c(S) = energy * (power(S) - sleep) + sum over j in S of q_j * running_j
 
 ``M`` counts the pool's units and ``q_j`` is the share of its job that one unit carries. Two kinds of pool:
 
-*Nodes* (``exact``), where every job that may use the type takes whole nodes: a unit is a node, ``q_j`` is 1 / (nodes of
-j), S its configuration, and power(S) the node's power, look-up included.
+*Nodes* (``exact``), where every job that may use the type takes whole nodes: a unit is a node, ``q_j`` is 1
+/ (nodes of j), S its configuration, and power(S) the node's power, look-up included.
 
-*GPUs*, where some job takes part of a node: a unit is a GPU, ``q_j = 1 / g_j``, and power(S) is the power of a node
-**all** of whose GPUs host S, divided by its G GPUs; a positive look-up residual is left out, since only a uniform
-node draws it. This prices a node's GPUs and its standing power together, from below: the server's power f is a
-concave function of the node's CPU load u = (u_1 + ... + u_G) / G, with u_i the load that GPU i's jobs would put on the
-node if they held all of it, so ``f(u) >= (f(u_1) + ... + f(u_G)) / G`` by Jensen's inequality, with equality on
-uniform nodes. It is never below the chord of f that docs/model.md section 6 allows. Progress: a gang goes at the pace
-of its slowest GPU, so the mean of the paces on its g GPUs is at least its own.
+*GPUs*, where some job takes part of a node: a unit is a GPU, ``q_j = 1 / g_j``, and power(S) is the power
+of a node **all** of whose GPUs host S, divided by its G GPUs; a positive look-up residual is left out,
+since only a uniform node draws it. This prices a node's GPUs and its standing power together, from below:
+the server's power f is a concave function of the node's CPU load u = (u_1 + ... + u_G) / G, with u_i the
+load that GPU i's jobs would put on the node if they held all of it, so ``f(u) >= (f(u_1) + ... + f(u_G)) /
+G`` by Jensen's inequality, with equality on uniform nodes. It is never below the chord of f that
+docs/model.md section 6 allows. Progress: a gang goes at the pace of its slowest GPU, so the mean of the
+paces on its g GPUs is at least its own.
 
 Every schedule of any class gives a feasible y: take for y[S, I] the time that units spend with S. So the
-LP's value is a lower bound, and so is, for any prices pi >= 0 of epochs, the Lagrangian bound (weak duality)::
+LP's value is a lower bound, and so is, for any prices pi >= 0 of epochs, the Lagrangian bound (weak
+duality)::
 
     L(pi) = sum over j of n_j pi_j  -  sum over pools, I of  M |I| v(I)  + constant
-    v(I)  = max(0, max over S of  sum over j in S of q_j (pi_j / (tau_j sigma_j(S)) - running_j)  -  energy (power(S) - sleep))
+    v(I)  = max(0, max over S of  sum over j in S of q_j pi_j / (tau_j sigma_j(S))  -  c(S))
 
-Where |I| is not bounded v(I) has to be 0. Jobs of one class (:class:`eaco_opt.sets.JobClass`) have the same slowdowns
-in the same company, so the maximum is over multisets of classes, with the best available jobs of each class.
+Where |I| is not bounded v(I) has to be 0. Jobs of one class (:class:`eaco_opt.sets.JobClass`) have the same
+slowdowns in the same company, so the maximum is over multisets of classes, with the best available jobs of
+each class.
 
-The weight of JTT is charged a second of running: a job's total time is at least the time that it runs, which is
-at least its fastest possible running time. Sleep power: active minus sleep power in the costs, and all nodes' sleep
-power for the least makespan in the constant. Wake-ups cost nothing here.
+The weight of JTT is charged a second of running: a job's total time is at least the time that it runs,
+which is at least its fastest possible running time. Sleep power: active minus sleep power in the costs, and
+all nodes' sleep power for the least makespan in the constant. Wake-ups cost nothing here.
 """
 
 from __future__ import annotations
@@ -254,9 +257,9 @@ def _multisets(instance: Instance, t: int, counts: NDArray[np.int64]) -> list[tu
         out += layer
         if len(out) > MOST_PATTERNS:
             raise TooManyPatternsError(
-                f"configuration LP of instance {instance.name!r}: more than {MOST_PATTERNS:,} sets of job classes "
-                f"may share a GPU of type {instance.cluster.node_types[t].name!r}; lower --max-share, or use "
-                "the closed form (--kind closed-form)"
+                f"configuration LP of instance {instance.name!r}: more than {MOST_PATTERNS:,} sets of job "
+                f"classes may share a GPU of type {instance.cluster.node_types[t].name!r}; lower "
+                "--max-share"
             )
         larger = []
         for key in layer:

@@ -1,8 +1,9 @@
 """Lower bounds that hold for every schedule of any class (docs/model.md section 6): :func:`bound`.
 
 Map: :mod:`formulations.configurations` states the LP; ``closed_form`` gives prices without solving anything,
-``configuration_lp`` the best prices by column generation (``master``: HiGHS; ``pricing`` and ``kernel``: patterns),
-``certificate`` works the bound out anew from the prices alone, in rational arithmetic and by other code.
+``configuration_lp`` the best prices by column generation (``master``: HiGHS; ``pricing`` and ``kernel``:
+patterns), ``certificate`` works the bound out anew from the prices alone, in rational arithmetic and by
+other code.
 """
 
 from __future__ import annotations
@@ -51,11 +52,13 @@ class Bound:
     infeasible
         Whether it is proved that no schedule keeps all rules.
     energy_kwh
-        Lower bound on the energy [kWh], sleep power and PUE included; ``None`` if not asked for or infeasible.
+        Lower bound on the energy [kWh], sleep power and PUE included; ``None`` if not asked for or
+        infeasible.
     closed_form
         The closed form, for comparison; ``None`` where infeasible.
     lp_value
-        Value of the configuration LP, which the bound has come as close to as ``converged`` says; ``None`` without.
+        Value of the configuration LP, which the bound has come as close to as ``converged`` says; ``None``
+        without.
     converged
         Whether more time would raise the bound on the objective by no more than
         :data:`~solvers.bounds.configuration_lp.TOLERANCE`.
@@ -191,7 +194,8 @@ def bound(
             intervals=lp.intervals,
             columns=found.columns,
             digest=digest,
-            message="the nodes have less time than the jobs need between releases and deadlines, whoever shares",
+            message="whoever shares, the nodes have less time than the jobs need between releases and "
+            "deadlines",
         )
     least: LpBound | None = None
     if energy:

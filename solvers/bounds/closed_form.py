@@ -1,12 +1,13 @@
-"""The closed form of docs/model.md 6.1: every job pays its part of the cheapest company that it could ever have.
+"""The closed form of docs/model.md 6.1: every job pays its part of the cheapest company that it could have.
 
-The parts of a pattern's members (equation 5, and their own time) add up to its cost. So with the price of an epoch
+The parts of a pattern's members (equation 5, and their own time) add up to its cost. So with the price of
+an epoch
 
     pi_j = min over pools, patterns S with j of  (energy * own_j(S) + q_j running_j) tau_j sigma_j(S) / q_j
 
 no pattern is worth more than it costs: the prices are feasible for the dual of the configuration LP
-(:mod:`formulations.configurations`), the Lagrangian bound with them is the sum of n_j pi_j, and it lies at or below the
-LP's value.
+(:mod:`formulations.configurations`), the Lagrangian bound with them is the sum of n_j pi_j, and it lies at
+or below the LP's value.
 """
 
 from __future__ import annotations

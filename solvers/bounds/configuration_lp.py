@@ -1,16 +1,17 @@
 """The configuration LP of docs/model.md section 6 by column generation, with a valid bound at every moment.
 
-Every round: the master gives prices of epochs; between the best prices so far and these, the step with the largest
-Lagrangian bound is looked for (prices of a young master are far off, a small step towards them is not); at both
-places patterns are priced, which gives new columns. For each group of intervals and pattern the best column
-enters, and for each job the best column with it, so that every job's row gets something new.
+Every round: the master gives prices of epochs; between the best prices so far and these, the step with the
+largest Lagrangian bound is looked for (prices of a young master are far off, a small step towards them is
+not); at both places patterns are priced, which gives new columns. For each group of intervals and pattern
+the best column enters, and for each job the best column with it, so that every job's row gets something
+new.
 
-The bound that counts is :meth:`ConfigurationLp.lagrangian`: worked out from prices alone, all intervals as they
-are, every sum rounded against us. Neither the master's value nor its tolerances enter it.
+The bound that counts is :meth:`ConfigurationLp.lagrangian`: worked out from prices alone, all intervals as
+they are, every sum rounded against us. Neither the master's value nor its tolerances enter it.
 
 Intervals are not merged for pricing, only for the rows of capacity: a group of neighbouring intervals shares
-one, and it is added only once the columns would exceed it. Where such a row carries a price, groups are halved
-(``refine``) as long as that raises the bound.
+one, and it is added only once the columns would exceed it. Where such a row carries a price, groups are
+halved (``refine``) as long as that raises the bound.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ GROUPS = 64
 
 MOST_ROUNDS = 500
 DEAR = 10.0
-"""An artificial column costs this many times a job's closed form at first, and ten times more whenever one stays."""
+"""An artificial column costs this many times a job's closed form at first, ten times more if one stays."""
 DEAREST = 1e8
 STEPS = (1.0, 0.6, 0.3, 0.1, 0.03)
 """Steps from the best prices towards the master's that are tried."""
@@ -133,13 +134,13 @@ class ConfigurationLp:
         return self._rates
 
     def lagrangian(self, prices: FloatArray) -> tuple[float, FloatArray]:
-        """Return a lower bound on the cost of every schedule from prices of epochs, and the prices that give it.
+        """Return a lower bound on the cost of every schedule from prices of epochs, and the prices used.
 
         Parameters
         ----------
         prices
-            (J,) any numbers >= 0. Where they make a pattern worth more than it costs in an unbounded interval, those
-            of jobs without a deadline are scaled down until none is.
+            (J,) any numbers >= 0. Where they make a pattern worth more than it costs in an unbounded
+            interval, those of jobs without a deadline are scaled down until none is.
 
         Returns
         -------
@@ -160,7 +161,7 @@ class ConfigurationLp:
         return total - lost + constant - ROUNDING * (total + lost + constant), prices
 
     def _without_free_lunch(self, prices: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """Return prices with which no pattern gains in an unbounded interval, and the pools' largest worths."""
+        """Return prices with which no pattern gains in an unbounded interval, and the largest worths."""
         endless = not math.isfinite(self.model.length_s[-1])
         free = self.model.last == self.intervals
         while True:
@@ -208,7 +209,7 @@ class ConfigurationLp:
             if value > best:
                 best, prices = value, used
         for pool, pricer in enumerate(self._pricers):
-            # At no price at all every job's cheapest column is the one that costs least: start with these, too.
+            # Whatever its reduced cost: every job gets a column, and every group its best patterns.
             self._master.add(pool, pricer.price(prices, self._master.group, self._mu(pool, {}), -math.inf))
         unit = max(abs(best), 1e-300) / OBJECTIVE
         dear, lp_value, converged, rounds = DEAR, math.inf, False, 0

@@ -1,8 +1,8 @@
-"""Pricing of patterns as compiled code: the best available jobs for every multiset of classes, interval by interval.
+"""Pricing of patterns as compiled code: the best available jobs for each multiset of classes and interval.
 
-A *context* is a class with a slowdown that its jobs have in some pattern. The gain of a second that job j spends there
-is ``a[j] / sigma - b[j]`` (:mod:`formulations.configurations`: a = q pi / tau, b = q running); jobs of one class
-with one slowdown are ranked by it, and a pattern takes the first of each of its contexts.
+A *context* is a class with a slowdown that its jobs have in some pattern. The gain of a second that job j
+spends there is ``a[j] / sigma - b[j]`` (:mod:`formulations.configurations`: a = q pi / tau, b = q running);
+jobs of one class with one slowdown are ranked by it, and a pattern takes the first of each of its contexts.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class Lists(NamedTuple):
 class Patterns(NamedTuple):
     """P patterns of up to W contexts each, and X contexts.
 
-    ``context`` (P, W) and ``times`` (P, W): a pattern's contexts, -1 beyond, and how many jobs it takes of each.
-    ``cls``, ``sigma``, ``most`` (X,): class and slowdown of a context, and the most that any pattern takes of it.
-    ``cost`` (P,): objective of a second without the jobs' own time; ``size`` (P,): of what it is a difference.
+    ``context`` (P, W) and ``times`` (P, W): a pattern's contexts, -1 beyond, and how many jobs it takes of
+    each. ``cls``, ``sigma``, ``most`` (X,): class and slowdown of a context, and the most that any pattern
+    takes of it. ``cost`` (P,): objective of a second without the jobs' own time; ``size`` (P,): of what it
+    is a difference.
     """
 
     context: IntArray
@@ -55,7 +56,7 @@ def rank(
     who: ShortArray,
     found: IntArray,
 ) -> None:
-    """Fill the best gains (X, W) and jobs (X, W) of each context in interval i; ``found`` (X,) says how many."""
+    """Fill the best gains (X, W) and jobs (X, W) of each context in interval i; ``found`` says how many."""
     for x in range(len(p.cls)):
         low = lists.start[i * lists.classes + p.cls[x]]
         high = lists.start[i * lists.classes + p.cls[x] + 1]
@@ -91,7 +92,7 @@ def worth(p: Patterns, gain: FloatArray, found: IntArray, row: int) -> float:
             return -np.inf
         for k in range(p.times[row, w]):
             value += gain[x, k]
-    return value
+    return float(value)
 
 
 @jit
@@ -107,7 +108,7 @@ def safe_worth(p: Patterns, b: FloatArray, gain: FloatArray, who: ShortArray, ro
             break
         for k in range(p.times[row, w]):
             size += abs(gain[x, k]) + 2.0 * b[who[x, k]]
-    return 64.0 * 2.220446049250313e-16 * size
+    return float(64.0 * 2.220446049250313e-16 * size)
 
 
 @jit
@@ -215,7 +216,7 @@ def members(
     found: IntArray,
     out: IntArray,
 ) -> None:
-    """Fill ``out`` (N, K), -1 beyond, with the jobs of columns: the best ones, but for a ``forced`` job (or -1)."""
+    """Fill ``out`` (N, K), -1 beyond, with the jobs of columns: the best ones, but for a ``forced`` job."""
     for n in range(len(interval)):
         i, row, job = interval[n], pattern[n], forced[n]
         rank(lists, p, a, b, i, gain, who, found)

@@ -1,9 +1,10 @@
 """The restricted master problem: the columns found so far, solved by HiGHS for prices.
 
-Rows are scaled to right-hand sides of 1 and columns to a largest coefficient of 1, so that huge and tiny epochs make no
-difference. The interior point method without crossover is used: its prices lie in the middle of the optimal ones,
-which stabilises column generation (Gondzio, Gonzalez-Brevis and Munari, EJOR 2013), and are never trusted: bounds
-are worked out from them by :class:`~solvers.bounds.configuration_lp.ConfigurationLp`.
+Rows are scaled to right-hand sides of 1 and columns to a largest coefficient of 1, so that huge and tiny
+epochs make no difference. The interior point method without crossover is used: its prices lie in the middle
+of the optimal ones, which stabilises column generation (Gondzio, Gonzalez-Brevis and Munari, EJOR 2013),
+and are never trusted: bounds are worked out from them by
+:class:`~solvers.bounds.configuration_lp.ConfigurationLp`.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class Solved:
     Attributes
     ----------
     value
-        Its objective, artificial columns included: an upper bound on the LP's value once ``missing`` is 0, up to
-        the solver's tolerance.
+        Its objective, artificial columns included: an upper bound on the LP's value once ``missing`` is 0,
+        up to the solver's tolerance.
     prices
         (J,) of epochs, or ``None`` where the solver has none.
     capacity
@@ -222,14 +223,14 @@ class Master:
         for k in np.flatnonzero(x[:real] > 0.0):
             key = (int(places[k, 0]), int(places[k, 1]))
             use[key] = use.get(key, 0.0) + float(x[k] * took[k])
-        for (pool, group), used in use.items():
-            if used > self._pricers[pool].pool.units * self.room_s[group] * (1.0 + 1e-6):
-                self.active.add((pool, group))
+        for (pool, at), used in use.items():
+            if used > self._pricers[pool].pool.units * self.room_s[at] * (1.0 + 1e-6):
+                self.active.add((pool, at))
         capacity = {
-            (pool, group): max(0.0, -dual[row_of[pool, group]])
-            * unit / (self._pricers[pool].pool.units * self.room_s[group])
-            for pool, group in acting
-        }  # fmt: skip
+            (pool, at): max(0.0, -dual[row_of[pool, at]])
+            * (unit / (self._pricers[pool].pool.units * self.room_s[at]))
+            for pool, at in acting
+        }
         return Solved(
             value=float(solver.getInfo().objective_function_value) * unit,
             prices=np.maximum(0.0, dual[:jobs]) * unit / model.epochs,
