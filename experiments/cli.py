@@ -19,6 +19,7 @@ import typer
 
 from .commands import (
     bench,
+    bound,
     check,
     compare,
     describe,
@@ -59,6 +60,7 @@ def build() -> typer.Typer:
         ("solve", solve.command, "One method on one instance."),
         ("check", check.command, "Does a schedule keep the rules, and what does it cost?"),
         ("explain", explain.command, "Why an instance has no plan, and what would help."),
+        ("bound", bound.command, "What no schedule can undercut."),
         ("gap", gap.command, "How far methods are from the optimum on a grid."),
         ("generate", generate.command, "An instance of a family, from a seed."),
         ("import", importing.command, "An instance of a trace."),

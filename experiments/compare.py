@@ -35,6 +35,7 @@ from solvers.verify import refuse_violations, verify
 
 from .entries import Entry, entries_of
 from .grid_plans import in_continuous_time, optimal_steps_s, step_text
+from .shares import Bounds, gap_to
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,9 @@ GRID_OPTIMAL = "grid-optimal"
 
 GRID_OPTIMAL_S = 60.0
 """Wall-clock limit of the proof [s] where no other limit is given."""
+
+BOUND_S = 60.0
+"""Wall-clock limit of a bound [s] where no other limit is given."""
 
 GRID_OPTIMAL_JOBS = 40
 """The proof is tried for at most so many jobs, unless it was asked for by name."""
@@ -157,6 +161,11 @@ class Row:
     plan_grid_s, plan_grid_status, plan_grid_objective
         Where the plan was found on a grid and the row is in continuous time: slot length [s], status and
         objective there; ``None`` otherwise.
+    lower
+        Lower bound on the objective of every schedule of ``instance`` of any class, in continuous time.
+    lower_relaxed
+        The same without the deadlines that the row missed, and with U_threshold as high as it went; ``None``
+        where it broke neither.
     """
 
     method: str
@@ -169,6 +178,24 @@ class Row:
     plan_grid_status: str | None = None
     plan_grid_objective: float | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
+    lower: float | None = None
+    lower_relaxed: float | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether a deadline was missed or a threshold exceeded."""
+        return self.result.evaluation is not None and not self.result.evaluation.feasible
+
+    @property
+    def bound(self) -> float | None:
+        """The larger of the method's own bound and the one in continuous time."""
+        known = [b for b in (self.result.bound, self.lower) if b is not None]
+        return max(known, default=None)
+
+    def _gap(self, lower: float | None) -> float | None:
+        if self.result.evaluation is None:
+            return None
+        return gap_to(f"compare: the schedule of {self.method!r}", self.result.evaluation.objective, lower)
 
     def values(self) -> dict[str, Any]:
         """Return the row under the keys of the command line; what is not known is ``None``."""
@@ -180,9 +207,10 @@ class Row:
             "kind": self.kind,
             "status": result.status.value,
             "stop_reason": result.stop_reason.value,
-            "bound": result.bound,
-            "gap": result.gap,
-            "gap_relaxed": None,
+            "bound": self.bound,
+            "bound_relaxed": self.lower_relaxed,
+            "gap": None if self.broken else self._gap(self.bound),
+            "gap_relaxed": self._gap(self.lower_relaxed),
             "runtime_s": None if own else result.build_s + result.solve_s,
             "seed": None if own else result.seed,
             "options": dict(result.options),
@@ -345,6 +373,7 @@ def compare(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     grid_s: float | str | None = None,
     history: Interference | None = None,
+    bounds: bool = True,
     progress: Hook | None = None,
 ) -> Comparison:
     """Run several methods on one instance and set them side by side.
@@ -379,6 +408,9 @@ def compare(
         exact methods find their plan on a grid of the automatic step.
     history
         What policies believe about slowdowns; the truth by default.
+    bounds
+        Whether to bound the objective of all schedules from below (:func:`solvers.bounds.bound`), for the
+        gaps; within ``time_limit_s``, or :data:`BOUND_S`, for each set of rules kept.
     progress
         Called now and then.
 
@@ -485,6 +517,8 @@ def compare(
                 )
             )
         tell(jobs)
+    if bounds:
+        rows = _bounded(rows, BOUND_S if time_limit_s is None else time_limit_s)
     scheduled = [row.method for row in rows if row.result.schedule is not None]
     relative_to = REFERENCE if REFERENCE in scheduled else next(iter(scheduled), None)
     best_effort = () if dropped else tuple(j.job for j in impossible_jobs(instance))
@@ -498,6 +532,24 @@ def compare(
         grid_s=grid_s,
         notes=tuple(notes),
     )
+
+
+def _bounded(rows: Sequence[Row], time_limit_s: float) -> list[Row]:
+    """Return rows with lower bounds beside them."""
+    known = Bounds(time_limit_s=time_limit_s)
+    out = []
+    for row in rows:
+        own = known.of(row.instance)
+        found = row.result.evaluation
+        relaxed = None if found is None or found.feasible else known.for_value(row.instance, found)
+        out.append(
+            dataclasses.replace(
+                row,
+                lower=None if own is None else own.value,
+                lower_relaxed=None if relaxed is None else relaxed.value,
+            )
+        )
+    return out
 
 
 def policy_row(

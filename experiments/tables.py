@@ -179,8 +179,8 @@ JOB_COLUMNS = (
 ACTIVE_COLUMNS = ("method", "time_h", "active_nodes")
 NODE_COLUMNS = ("node", "node_type", "gpus")
 ROW_COLUMNS = (
-    "method", "class", "kind", "status", "stop_reason", "jobs", *METRICS, "bound", "gap", "gap_relaxed",
-    "runtime_s", "seed", "plan_grid_s", "plan_grid_status", "plan_grid_objective",
+    "method", "class", "kind", "status", "stop_reason", "jobs", *METRICS, "bound", "bound_relaxed", "gap",
+    "gap_relaxed", "runtime_s", "seed", "plan_grid_s", "plan_grid_status", "plan_grid_objective",
     *EXTRA, *(f"relative_{m}_percent" for m in RELATIVE),
 )  # fmt: skip
 

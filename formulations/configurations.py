@@ -62,6 +62,10 @@ MOST_PATTERNS = 200_000
 """Most multisets of classes of one pool; each is priced in every interval."""
 
 
+MOST_ENTRIES = 20_000_000
+"""Most pairs of a job and an interval; neighbouring intervals are merged where there would be more."""
+
+
 class TooManyPatternsError(FormulationError):
     """There are more co-location patterns than can be priced one by one."""
 
@@ -167,8 +171,7 @@ def configurations(instance: Instance) -> Configurations:
     finite = np.isfinite(view.deadline_s)
     deadline = view.deadline_s.copy()
     deadline[finite] += [time_tolerance_s(d) for d in view.deadline_s[finite]]
-    times = np.unique(np.concatenate([release, deadline]))
-    length = np.diff(times)
+    times = _merged(np.unique(np.concatenate([release, deadline])), release, deadline)
     fastest = np.full(jobs, np.inf)
     for pool in pools:
         least = _least_sigma(pool, int(view.job_class.max(initial=-1)) + 1)
@@ -179,12 +182,34 @@ def configurations(instance: Instance) -> Configurations:
         pools=tuple(pools),
         epochs=epochs,
         job_class=view.job_class,
-        first=np.searchsorted(times, release),
+        first=_first(times, release),
         last=np.searchsorted(times, deadline),
-        length_s=length,
+        length_s=np.diff(times),
         sleep_j=sleeping * makespan * (1.0 - PROGRESS_TOLERANCE),
         nowhere=nowhere,
     )
+
+
+def _first(times: NDArray[np.float64], release: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.searchsorted(times, release, side="right").astype(np.int64) - 1
+
+
+def _merged(
+    times: NDArray[np.float64], release: NDArray[np.float64], deadline: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return fewer points in time where all would make more than :data:`MOST_ENTRIES`.
+
+    Windows reach to the next point outward, which weakens the bound and keeps it valid.
+    """
+    step = 1
+    while True:
+        kept = times[::step]
+        # The last two stay: the last interval alone may be unbounded.
+        kept = np.unique(np.concatenate([kept, times[-2:]]))
+        entries = int((np.searchsorted(kept, deadline) - _first(kept, release)).sum())
+        if entries <= MOST_ENTRIES or len(kept) <= 3:
+            return kept
+        step *= 2
 
 
 def _least_sigma(pool: Pool, classes: int) -> NDArray[np.float64]:

@@ -65,6 +65,9 @@ def command(
     option: o.OptionOption = None,
     grid: o.GridOption = None,
     history: o.HistoryOption = None,
+    bound: Annotated[
+        bool, typer.Option("--bound/--no-bound", help="Bound all schedules from below, for the gaps.")
+    ] = True,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Folder for tables, schedules and figures.")
     ] = None,
@@ -114,6 +117,7 @@ def command(
             options=chosen,
             grid_s=step,
             history=o.history_of(history),
+            bounds=bound,
             progress=hook,
         )
     _show(screen, result)
@@ -135,6 +139,14 @@ def _cell(result: Comparison, row: Row, key: str) -> str:
     if row.method == result.relative_to or value is None:
         return text
     return f"{text}  {percent(result.relative(row)[key]):>8}"
+
+
+def _gap(values: dict[str, Any]) -> str:
+    """Return the certified gap; of rows that broke a rule, the one to the bound without it."""
+    for key, mark in (("gap", ""), ("gap_relaxed", " (relaxed)")):
+        if values[key] is not None:
+            return f"{100.0 * values[key]:.2f} %{mark}"
+    return "-"
 
 
 def _show(screen: Out, result: Comparison) -> None:
@@ -169,6 +181,8 @@ def _show(screen: Out, result: Comparison) -> None:
         line("load above U_threshold, at most", [amount(v["threshold_excess"], 3) for v in values])
     if any(row.rejected for row in rows):
         line("rejected jobs", [str(len(row.rejected)) for row in rows])
+    if any(v["bound"] is not None for v in values):
+        line("above the lower bound", [_gap(v) for v in values])
     line("energy in sets not measured", [share(v["modelled_energy_share"]) for v in values])
     line("class of schedule", [v["class"] or "-" for v in values])
     line("status", [v["status"] for v in values])
@@ -189,8 +203,32 @@ def _show(screen: Out, result: Comparison) -> None:
         screen.say(
             f"\nPercentages are relative to {result.relative_to}{other}. All rows have passed the checker."
         )
-    for text in [*_plans(result), *(f"Note: {note}." for note in result.notes), *_depends(result)]:
+    for text in [
+        *_bounds(result),
+        *_plans(result),
+        *(f"Note: {note}." for note in result.notes),
+        *_depends(result),
+    ]:
         screen.say(textwrap.fill(text, 110, subsequent_indent="  ", break_on_hyphens=False))
+
+
+def _bounds(result: Comparison) -> list[str]:
+    """Return what the gaps are taken from."""
+    rows = [row for row in result.rows if row.bound is not None]
+    if not rows:
+        return []
+    lines = [
+        f"No schedule of any class costs less than {amount(rows[0].bound)} (objective; eaco-opt bound "
+        f"INSTANCE); "
+        "the best one may cost more. How near a search comes: eaco-opt certify INSTANCE."
+    ]
+    if any(row.lower_relaxed is not None for row in rows):
+        lines.append(
+            "Relaxed gaps, of rows that missed deadlines or exceeded U_threshold, are taken from the "
+            "bound without "
+            "those deadlines and with U_threshold as high as they went."
+        )
+    return lines
 
 
 def _plans(result: Comparison) -> list[str]:

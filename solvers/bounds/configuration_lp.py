@@ -239,8 +239,10 @@ class ConfigurationLp:
             curve.append((time.monotonic() - began, best, lp_value))
             if tell is not None:
                 tell(best, lp_value)
+            if len(self._master.active) > before:
+                continue  # these columns exceed a capacity that the master did not know
             met = lp_value - best <= tolerance * abs(best)
-            stuck = new == 0 and len(self._master.active) == before and close
+            stuck = new == 0 and close
             if not (met or stuck):
                 continue
             if solved.missing > 1e-6:

@@ -84,13 +84,22 @@ def test_a_case_worked_by_hand() -> None:
 
 
 def test_rows_have_the_fixed_keys() -> None:
-    """Every row has every fixed key; bounds and gaps are null while there is no bound."""
-    found = compare(
-        two_in_a_row(), ["fifo", "eaco"], schedules=[static(("a", 0.0, 1000.0), ("b", 1000.0, 2000.0))]
-    )
-    for row in found.document()["rows"]:
-        assert set(KEYS) <= set(row)
-        assert row["bound"] is row["gap"] is row["gap_relaxed"] is None
+    """Every row has every fixed key; bounds and gaps are null without a bound."""
+    for bounds in (True, False):
+        found = compare(
+            two_in_a_row(),
+            ["fifo", "eaco"],
+            schedules=[static(("a", 0.0, 1000.0), ("b", 1000.0, 2000.0))],
+            bounds=bounds,
+        )
+        for row in found.document()["rows"]:
+            assert set(KEYS) <= set(row)
+            # Two jobs that slow each other down to half: sharing saves no energy, so the bound is that of
+            # exclusive execution; EaCO lets them share, which doubles AvgTPE.
+            gap = 0.5 if row["method"] == "eaco" else 0.0
+            assert row["bound"] == (pytest.approx(1.0) if bounds else None)
+            assert row["gap"] == (pytest.approx(gap, abs=1e-8) if bounds else None)
+            assert row["gap_relaxed"] is None
         assert row["status"] == "feasible"
         assert set(row["relative"]) == set(RELATIVE)
 
@@ -354,7 +363,8 @@ def test_the_grid_optimum_in_continuous_time() -> None:
     assert (row["plan_grid_s"], row["plan_grid_status"]) == (300.0, "optimal")
     assert row["plan_grid_objective"] == pytest.approx(1.2)
     assert row["objective"] == pytest.approx(1.0)
-    assert (row["status"], row["bound"], row["gap"]) == ("feasible", None, None)
+    assert (row["status"], row["bound"]) == ("feasible", pytest.approx(1.0))
+    assert row["gap"] == pytest.approx(0.0, abs=1e-8)
     assert (row["kind"], row["class"], row["options"]["method"]) == ("method", "static", "bruteforce")
     assert row["makespan_h"] == pytest.approx(2200 / 3600)
     assert found.notes == ()
@@ -413,7 +423,7 @@ def test_exact_methods_beside_policies_in_continuous_time() -> None:
     row = compare(two_in_a_row(max_share=1), ["fifo", "milp"], options=options).row("milp").values()
     assert (row["plan_grid_s"], row["plan_grid_status"]) == (120.0, "optimal")  # the automatic step
     assert row["objective"] == pytest.approx(1.0)
-    assert (row["status"], row["bound"]) == ("feasible", None)
+    assert (row["status"], row["bound"]) == ("feasible", pytest.approx(1.0))  # in continuous time
     row = compare(two_in_a_row(max_share=1), ["milp"], options=options, grid_s=300.0).rows[0].values()
     assert (row["status"], row["gap"], row["plan_grid_s"]) == ("optimal", 0.0, None)
     assert row["objective"] == pytest.approx(1.2)
@@ -436,3 +446,14 @@ def test_a_plan_that_fails_in_continuous_time_is_left_out() -> None:
             f"{label} has no schedule: its plan on slots of 5min breaks a rule in continuous time",
         )
     assert compare(problem, ["grid-optimal"], grid_s=300.0).rows[0].result.status == "optimal"
+
+
+def test_a_row_that_missed_a_deadline_is_set_beside_the_relaxed_bound() -> None:
+    """Its gap is null, the relaxed one is taken from the bound without the missed deadline."""
+    # FIFO runs b from 1000 to 2000 s; nobody can end both by 1500 s: no schedule, so there is no bound either.
+    problem = instance(job("a", deadline_s=1500.0), job("b", deadline_s=1500.0), max_share=1)
+    row = compare(problem, ["fifo"]).rows[0].values()
+    assert (row["deadline_misses"], row["bound"], row["gap"]) == (1, None, None)
+    # Without b's deadline FIFO's schedule is the best one: exclusive execution.
+    assert row["bound_relaxed"] == pytest.approx(1.0)
+    assert row["gap_relaxed"] == pytest.approx(0.0, abs=1e-8)
