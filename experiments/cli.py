@@ -20,6 +20,7 @@ import typer
 from .commands import (
     bench,
     bound,
+    certify,
     check,
     compare,
     describe,
@@ -61,6 +62,7 @@ def build() -> typer.Typer:
         ("check", check.command, "Does a schedule keep the rules, and what does it cost?"),
         ("explain", explain.command, "Why an instance has no plan, and what would help."),
         ("bound", bound.command, "What no schedule can undercut."),
+        ("certify", certify.command, "A good schedule, and how near it is to the best."),
         ("gap", gap.command, "How far methods are from the optimum on a grid."),
         ("generate", generate.command, "An instance of a family, from a seed."),
         ("import", importing.command, "An instance of a trace."),

@@ -18,6 +18,8 @@ from eaco_opt.io import write_instance, write_schedule
 from eaco_opt.output import write_text
 from eaco_opt.schedule import Schedule
 
+from .certify import COLUMNS as CERTIFY_COLUMNS
+from .certify import CURVE_COLUMNS, Certified
 from .compare import EXTRA, METRICS, RELATIVE, Comparison
 from .jsontext import json_text, plain
 
@@ -275,4 +277,41 @@ def write_comparison(
         written += render(figure, folder, folder / "figures", force=force)
     document = comparison.document() | {"files": [p.relative_to(folder).as_posix() for p in written]}
     put("comparison.json", lambda p: write_text(p, json_text(document), force=force))
+    return written
+
+
+def write_certified(found: Certified, path: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
+    """Write a certification into a folder: tables, schedules, the anytime figure (docs/outputs.md).
+
+    Parameters
+    ----------
+    found
+        What to write.
+    path
+        The folder; made if it is missing.
+    force
+        Whether files of an earlier one may be replaced.
+
+    Returns
+    -------
+    list of Path
+        The files, ``certify.json`` last: where it lies, the folder is complete.
+    """
+    from paper_figs import render
+
+    folder = prepare_folder(path, force=force)
+    (folder / "certify.json").unlink(missing_ok=True)
+    (folder / "schedules").mkdir(exist_ok=True)
+    written = [folder / "instance.json", folder / "rows.csv", folder / "curve.csv"]
+    write_instance(written[0], found.instance, force=force)
+    write_csv(written[1], CERTIFY_COLUMNS, ([r[c] for c in CERTIFY_COLUMNS] for r in found.rows), force=force)
+    write_csv(written[2], CURVE_COLUMNS, found.curve, force=force)
+    names = file_names(label for label, _, _ in found.schedules)
+    for label, schedule, instance in found.schedules:
+        written.append(folder / "schedules" / f"{names[label]}.json")
+        write_schedule(written[-1], schedule, instance, force=force)
+    written += render("anytime", folder, folder / "figures", force=force)
+    written.append(folder / "certify.json")
+    document = found.document() | {"files": [p.relative_to(folder).as_posix() for p in written]}
+    write_text(written[-1], json_text(document), force=force)
     return written

@@ -18,6 +18,7 @@ FIGURES = Registry("figure", "eaco_opt.figures")
 FIGURES.register("energy_runtime", "paper_figs.energy_runtime:draw")
 FIGURES.register("active_nodes", "paper_figs.active_nodes:draw")
 FIGURES.register("gantt", "paper_figs.gantt:draw")
+FIGURES.register("anytime", "paper_figs.anytime:draw")
 FIGURES.register("workload", "paper_figs.workload:draw")
 
 __all__ = ["FIGURES", "Drawing", "render"]

@@ -39,10 +39,10 @@ def jit(function: F) -> F:
     """Compile at first use, keep the machine code beside the source.
 
     Reference counting is left out: these functions allocate nothing, their arrays belong
-    to the caller, and counting costs several times the work itself.
+    to the caller, and counting costs several times the work itself. Other threads of Python go on meanwhile.
     """
     forget_stale_code(Path(function.__code__.co_filename).parent)
-    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
+    options: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "_nrt": False}
     return cast(F, njit(**options)(function))
 
 

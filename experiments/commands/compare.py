@@ -44,14 +44,7 @@ def command(
         ),
     ] = None,
     alpha: o.AlphaOption = None,
-    schedule: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--schedule",
-            metavar="FILE",
-            help="Schedule of your own (JSON, or CSV of segments): one more row.",
-        ),
-    ] = None,
+    schedule: o.ScheduleOption = None,
     time_limit: o.TimeLimitOption = None,
     impossible: Annotated[
         str,

@@ -102,6 +102,12 @@ OptionOption = Annotated[
         "--option", "-o", metavar="METHOD.KEY=VALUE", help="Option of a method; may be given several times."
     ),
 ]
+ScheduleOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--schedule", metavar="FILE", help="Schedule of your own (JSON, or CSV of segments): one more row."
+    ),
+]
 HistoryOption = Annotated[
     Path | None,
     typer.Option(

@@ -125,6 +125,7 @@ def bound(
     time_limit_s: float | None = None,
     energy: bool = True,
     progress: Hook | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Bound:
     """Return a lower bound on the objective of every schedule of any class, and one on its energy.
 
@@ -143,6 +144,8 @@ def bound(
         Whether to bound the energy as well, by a second LP.
     progress
         Called after each round.
+    stop
+        Asked before each round whether to end with what has been proved.
 
     Raises
     ------
@@ -183,6 +186,7 @@ def bound(
     found = lp.solve(
         time_limit_s=limit * (SHARE_OF_OBJECTIVE if energy else 1.0) - (time.monotonic() - began),
         tell=_teller(progress, began),
+        stop=stop,
     )
     if math.isinf(found.value):
         return Bound(
@@ -200,7 +204,7 @@ def bound(
     least: LpBound | None = None
     if energy:
         lp.charge(energy_rates(instance))
-        least = lp.solve(time_limit_s=limit - (time.monotonic() - began))
+        least = lp.solve(time_limit_s=limit - (time.monotonic() - began), stop=stop)
     return Bound(
         value=found.value,
         kind=named,

@@ -187,6 +187,7 @@ class ConfigurationLp:
         tolerance: float = TOLERANCE,
         start: FloatArray | None = None,
         tell: Tell | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> LpBound:
         """Generate columns until the bound meets the LP's value or time is up.
 
@@ -200,6 +201,8 @@ class ConfigurationLp:
             (J,) prices to start from besides those of the closed form.
         tell
             Called with bound and the master's value.
+        stop
+            Asked before each round whether to end.
         """
         began = time.monotonic()
         closed = self.closed_form()
@@ -217,7 +220,7 @@ class ConfigurationLp:
         scale = np.maximum(self.model.epochs * closed, 1e-9 * max(best, 1e-300) / len(closed))
         while rounds < MOST_ROUNDS:
             left = time_limit_s - (time.monotonic() - began)
-            if left <= 0.0:
+            if left <= 0.0 or (stop is not None and stop()):
                 break
             rounds += 1
             close = lp_value - best <= 3e-3 * abs(best)
