@@ -33,6 +33,7 @@ from .commands import (
     paper,
     profiles,
     solve,
+    study,
 )
 from .console import Out, clean
 
@@ -74,6 +75,7 @@ def build() -> typer.Typer:
     for name, group, short in (
         ("profiles", profiles, "The workloads that jobs run."),
         ("paper", paper, "The paper's claims and tables, recomputed."),
+        ("study", study, "Ready-made studies."),
         ("bench", bench, "How fast it is."),
     ):
         app.add_typer(group.app(), name=name, short_help=short)

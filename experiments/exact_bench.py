@@ -9,11 +9,6 @@ skips them. A line that was only half written when a run was stopped is told of 
 
 from __future__ import annotations
 
-import hashlib
-import json
-import logging
-import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eaco_opt import __version__
 from eaco_opt.checker import check
 from eaco_opt.errors import EacoError
 from eaco_opt.limits import Limits
@@ -29,9 +23,8 @@ from eaco_opt.output import write_text
 from instances import generate
 from solvers.run import solve
 
+from .kept_rows import KeptRows, cpu_s, key_of, surroundings, surroundings_text
 from .tables import csv_text
-
-_LOG = logging.getLogger(__name__)
 
 SLOT_S = 3600.0
 EPOCHS = (3, 30)
@@ -156,37 +149,21 @@ def exact_rows(
         The folder cannot be used.
     """
     lines = tuple(lines)
-    kept: dict[str, dict[str, Any]] = {}
-    store = None
-    if out is not None:
-        if out.exists() and not out.is_dir():
-            raise EacoError(f"{out}: expected a folder, found a file; name another folder")
-        out.mkdir(parents=True, exist_ok=True)
-        store = out / "exact.jsonl"
-        kept = {} if force else _read(store)
-        write_text(store, "".join(json.dumps(row) + "\n" for row in kept.values()), force=True)
+    kept = KeptRows(out, "exact", force=force)
     rows: list[dict[str, Any]] = []
     total = len(lines) * len(seeds)
     for line in lines:
         for seed in seeds:
-            key = _key(line, seed)
+            key = key_of({**asdict(line), "seed": seed})
             if tell is not None:
                 tell(f"{line.name} seed {seed}", len(rows), total)
-            if key not in kept:
-                kept[key] = {"key": key, **_run(line, seed)}
-                if store is not None:
-                    _append(store, kept[key])
-            rows.append(_gaps({c: kept[key].get(c) for c in COLUMNS}))
+            row = kept.get(key) or kept.put(key, _run(line, seed))
+            rows.append(_gaps({c: row.get(c) for c in COLUMNS}))
     if out is not None:
         table = csv_text(COLUMNS, [[row[c] for c in COLUMNS] for row in rows])
         write_text(out / "exact.csv", table, force=True)
         write_text(out / "exact.md", summary_text(rows), force=True)
     return rows
-
-
-def _key(line: Line, seed: int) -> str:
-    what = json.dumps({**asdict(line), "seed": seed, "version": __version__}, sort_keys=True)
-    return hashlib.sha256(what.encode()).hexdigest()[:16]
 
 
 def _run(line: Line, seed: int) -> dict[str, Any]:
@@ -201,9 +178,9 @@ def _run(line: Line, seed: int) -> dict[str, Any]:
         limits=Limits(u_threshold=1.0, mem_threshold=1.0, max_share=3) if loose else Limits(),
         seed=seed,
     )
-    began, cpu = time.monotonic(), _cpu_s()
+    began, cpu = time.monotonic(), cpu_s()
     result = solve(instance, line.method, grid_s=SLOT_S, time_limit_s=line.time_limit_s, threads=THREADS)
-    wall_s, cpu_s = time.monotonic() - began, _cpu_s() - cpu
+    wall_s, used_s = time.monotonic() - began, cpu_s() - cpu
     root_bound = None
     if line.method == "milp" and result.schedule is not None:
         root = solve(
@@ -238,14 +215,10 @@ def _run(line: Line, seed: int) -> dict[str, Any]:
         "build_s": result.build_s,
         "solve_s": result.solve_s,
         "wall_s": wall_s,
-        "cpu_s": cpu_s,
+        "cpu_s": used_s,
         "digest": result.instance_digest,
         "message": result.message,
-        "load_average": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
-        "version": __version__,
-        "python": platform.python_version(),
-        "packages": _packages(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        **surroundings(PACKAGES),
     }
 
 
@@ -255,80 +228,6 @@ def _gaps(row: dict[str, Any]) -> dict[str, Any]:
         known = row["objective"] is not None and bound is not None and bound > 0.0
         row[gap] = (row["objective"] - bound) / bound if known else None
     return row
-
-
-def _cpu_s() -> float:
-    """Return the CPU time of this process and of its children that have ended [s]."""
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
-
-
-def _packages() -> str:
-    """Return names and versions of the packages that solve."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = []
-    for name in PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            continue
-    return ", ".join(found)
-
-
-def seed_numbers(text: str) -> tuple[int, ...]:
-    """Return the seeds that a text names: ``10`` is 0 to 9, ``3-5,8`` is 3, 4, 5 and 8.
-
-    Raises
-    ------
-    EacoError
-        The text has another form.
-    """
-    out: list[int] = []
-    parts = [part.strip() for part in text.split(",")]
-    try:
-        if len(parts) == 1 and "-" not in text:
-            out += range(int(text))
-        else:
-            for part in parts:
-                low, _, high = part.partition("-")
-                out += range(int(low), int(high or low) + 1)
-    except ValueError:
-        out = []
-    if not out or min(out) < 0:
-        raise EacoError(f"bench exact: expected seeds such as 10 (0 to 9), 0-4 or 3,7, got {text!r}")
-    return tuple(dict.fromkeys(out))
-
-
-def _read(store: Path) -> dict[str, dict[str, Any]]:
-    """Return the rows of a store by key; lines that are no row (half written) are told of."""
-    out: dict[str, dict[str, Any]] = {}
-    broken = 0
-    if store.exists():
-        for text in store.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                row = json.loads(text)
-            except json.JSONDecodeError:
-                row = None
-            if isinstance(row, dict) and isinstance(row.get("key"), str):
-                out[row["key"]] = row
-            else:
-                broken += 1
-    if broken:
-        _LOG.warning(
-            "%s: %d line(s) are no finished run, as is left when a run is stopped while it is written; such "
-            "runs are repeated",
-            store,
-            broken,
-        )
-    return out
-
-
-def _append(store: Path, row: dict[str, Any]) -> None:
-    with store.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def summary_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -385,13 +284,5 @@ def summary_text(rows: Sequence[dict[str, Any]]) -> str:
             *("-" if x is None else f"{x:.2f}" for x in percent),
         ]
         text.append("| " + " | ".join(cells) + " |")
-    for key, words in (
-        ("version", "eaco-opt"), ("python", "Python"), ("packages", "Packages"), ("machine", "Machine"),
-    ):  # fmt: skip
-        found = sorted({str(row[key]) for row in rows if row.get(key)})
-        if found:
-            text += ["", f"{words}: {'; '.join(found)}."]
-    loads = [row["load_average"] for row in rows if row.get("load_average") is not None]
-    if loads:
-        text += ["", f"Load average at the end of each run: {min(loads):.1f} to {max(loads):.1f}."]
+    text += surroundings_text(list(rows))
     return "\n".join(text) + "\n"

@@ -21,6 +21,8 @@ from eaco_opt.schedule import Schedule
 from .certify import COLUMNS as CERTIFY_COLUMNS
 from .certify import CURVE_COLUMNS, Certified
 from .compare import EXTRA, METRICS, RELATIVE, Comparison
+from .frontier import CURVE_COLUMNS as FRONTIER_COLUMNS
+from .frontier import POINT_COLUMNS, WEIGHT_COLUMNS, Frontier, document
 from .jsontext import json_text, plain
 
 COMPARE_FILES = (
@@ -314,4 +316,39 @@ def write_certified(found: Certified, path: str | os.PathLike[str], *, force: bo
     written.append(folder / "certify.json")
     document = found.document() | {"files": [p.relative_to(folder).as_posix() for p in written]}
     write_text(written[-1], json_text(document), force=force)
+    return written
+
+
+def write_frontier(found: Frontier, path: str | os.PathLike[str], *, force: bool = False) -> list[Path]:
+    """Write the study of the attainable frontier into a folder (docs/outputs.md).
+
+    Parameters
+    ----------
+    found
+        What to write.
+    path
+        The folder; made if it is missing.
+    force
+        Whether files of an earlier one may be replaced.
+
+    Returns
+    -------
+    list of Path
+        The files, ``frontier.json`` last: where it lies, the folder is complete.
+    """
+    from paper_figs import render
+
+    folder = prepare_folder(path, force=force)
+    (folder / "frontier.json").unlink(missing_ok=True)
+    written = [folder / name for name in ("instance.json", "curve.csv", "weights.csv", "points.csv")]
+    write_instance(written[0], found.instance, force=force)
+    write_csv(written[1], FRONTIER_COLUMNS, found.curve_rows(), force=force)
+    weights = ([row[c] for c in WEIGHT_COLUMNS] for curve in found.curves for row in curve.rows)
+    write_csv(written[2], WEIGHT_COLUMNS, weights, force=force)
+    points = ([row[c] for c in POINT_COLUMNS] for row in found.points)
+    write_csv(written[3], POINT_COLUMNS, points, force=force)
+    written += render("frontier", folder, folder / "figures", force=force)
+    written.append(folder / "frontier.json")
+    whole = document(found) | {"files": [p.relative_to(folder).as_posix() for p in written]}
+    write_text(written[-1], json_text(whole), force=force)
     return written

@@ -94,6 +94,8 @@ class Pool:
         (P,) power of a unit [W], its share of sleep power subtracted.
     size_w
         (P,) largest of the powers that ``power_w`` is a difference of [W], for bounds on rounding.
+    measured
+        (P,) whether power and slowdowns of the set were measured, not modelled.
     own_w
         (P, K) the part of ``power_w`` that each member has to answer for [W] (equation 5; docs/model.md 2.6).
     """
@@ -107,6 +109,7 @@ class Pool:
     sigma: NDArray[np.float64]
     power_w: NDArray[np.float64]
     size_w: NDArray[np.float64]
+    measured: NDArray[np.bool_]
     own_w: NDArray[np.float64]
 
 
@@ -239,12 +242,14 @@ def _pool(instance: Instance, t: int, nodes: int, users: list[int], power: NodeP
     sigma = np.ones((len(keys), width))
     watts, largest = np.zeros((2, len(keys)))
     own = np.zeros((len(keys), width))
+    measured = np.zeros(len(keys), dtype=np.bool_)
     util = {d.kind: d.gpu_util_mean for d in instance.demands().values()}
     for p, key in enumerate(keys):
         number = view.sets.intern(key)
         k = len(key)
         classes[p, :k] = key
         sigma[p, :k] = view.sets.sigma[number, :k]
+        measured[p] = not math.isnan(view.sets.measured_w[number, t])
         residual = power.residual_w(number, t) or 0.0
         full = power.full_node_w(number, t)
         largest[p] = (full + abs(residual)) / units
@@ -267,6 +272,7 @@ def _pool(instance: Instance, t: int, nodes: int, users: list[int], power: NodeP
         sigma=sigma,
         power_w=watts,
         size_w=largest,
+        measured=measured,
         own_w=own,
     )
 

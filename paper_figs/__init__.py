@@ -19,6 +19,7 @@ FIGURES.register("energy_runtime", "paper_figs.energy_runtime:draw")
 FIGURES.register("active_nodes", "paper_figs.active_nodes:draw")
 FIGURES.register("gantt", "paper_figs.gantt:draw")
 FIGURES.register("anytime", "paper_figs.anytime:draw")
+FIGURES.register("frontier", "paper_figs.frontier:draw")
 FIGURES.register("workload", "paper_figs.workload:draw")
 
 __all__ = ["FIGURES", "Drawing", "render"]

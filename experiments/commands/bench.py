@@ -24,6 +24,7 @@ def app() -> typer.Typer:
     group.command("evaluate")(evaluate_command)
     group.command("build")(build_command)
     group.command("exact")(exact_command)
+    group.command("scale")(scale_command)
     return group
 
 
@@ -142,13 +143,14 @@ def exact_command(
 ) -> None:
     """Run the exact methods on generated instances by size, and count what they prove in their time."""
     screen = Out(json=json, quiet=quiet)
-    from ..exact_bench import chosen_lines, exact_rows, seed_numbers, summary_rows
+    from ..exact_bench import chosen_lines, exact_rows, summary_rows
+    from ..kept_rows import seed_numbers
 
     lines = chosen_lines([w.strip() for w in only.split(",") if w.strip()], quick=quick)
     with screen.progress("bench exact", total=1) as bar:
         rows = exact_rows(
             lines,
-            seed_numbers(seeds)[: 2 if quick else None],
+            seed_numbers("bench exact", seeds)[: 2 if quick else None],
             out=out,
             force=force,
             tell=lambda text, done, total: bar.at(done, total, text),
@@ -158,3 +160,41 @@ def exact_command(
     heads = ("line", "limit [s]", "seeds", "infeasible", "proved", "median [s]", "largest gap left [%]")
     keys = ("line", "time_limit_s", "runs", "infeasible", "proved", "median_s", "largest_gap_percent")
     screen.table(heads, [[_text(r[k]) for k in keys] for r in summary])
+
+
+def scale_command(
+    quick: QuickFlag = False,
+    only: Annotated[
+        str, typer.Option("--only", metavar="A,B", help="Lines whose names begin with one of these.")
+    ] = "",
+    seeds: Annotated[
+        str, typer.Option("--seeds", metavar="N|LIST", help="3 is 0 to 2; or a list such as 0-4,7.")
+    ] = "3",
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="Folder with philly/; EACO_DATA without it.")
+    ] = None,
+    out: OutOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Run again what --out keeps.")] = False,
+    json: o.JsonFlag = False,
+    quiet: o.QuietFlag = False,
+) -> None:
+    """Certify large generated instances: bounds, searches and what lies between them."""
+    screen = Out(json=json, quiet=quiet)
+    from ..kept_rows import seed_numbers
+    from ..scale_bench import SUMMARY_HEADS, chosen_lines, scale_rows, summary_cells, summary_rows
+
+    lines = chosen_lines([w.strip() for w in only.split(",") if w.strip()], quick=quick)
+    with screen.progress("bench scale", total=1) as bar:
+        rows, notes = scale_rows(
+            lines,
+            seed_numbers("bench scale", seeds)[: 1 if quick else None],
+            data=data,
+            out=out,
+            force=force,
+            tell=lambda text, done, total: bar.at(done, total, text),
+        )
+    summary = summary_rows(rows)
+    screen.document({"rows": rows, "summary": summary, "notes": notes})
+    screen.table(SUMMARY_HEADS, [summary_cells(row) for row in summary])
+    for note in notes:
+        screen.note(note)

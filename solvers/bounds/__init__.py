@@ -22,7 +22,7 @@ from eaco_opt.errors import EacoError, UnknownNameError
 from eaco_opt.impossible import impossible_jobs
 from eaco_opt.instance import Instance
 from eaco_opt.io_digest import instance_digest
-from formulations.configurations import TooManyPatternsError
+from formulations.configurations import TooManyPatternsError, configurations
 from formulations.costs import Rates, rates_of
 
 from ..run import need_instance
@@ -179,7 +179,7 @@ def bound(
             digest=digest,
             message=f"job {impossible[0].job!r} can never be served: {impossible[0].reason}",
         )
-    lp = ConfigurationLp(instance)
+    lp = ConfigurationLp(configurations(instance))
     lp.charge(rates_of(instance))
     if named == "closed-form":
         return _closed_form(instance, lp, energy, began, digest)

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eaco_opt.instance import Instance
-from formulations.configurations import Configurations, configurations
+from formulations.configurations import Configurations
 from formulations.costs import Rates
 
 from .closed_form import closed_form_prices
@@ -69,6 +68,10 @@ class LpBound:
         Whether the two met within :data:`TOLERANCE`.
     rounds, columns, groups
         Work done, and groups of intervals that share a row of capacity at the end.
+    use_s
+        By pool: (P,) unit-seconds in each pattern in the last master.
+    running_s
+        (J,) running time of each job there.
     curve
         (seconds, bound, value of the master) of each round.
     """
@@ -80,6 +83,8 @@ class LpBound:
     rounds: int
     columns: int
     groups: int
+    use_s: tuple[FloatArray, ...]
+    running_s: FloatArray
     curve: tuple[tuple[float, float, float], ...]
 
 
@@ -91,22 +96,17 @@ class ConfigurationLp:
 
     Parameters
     ----------
-    instance
-        The problem; its own objective is not looked at.
+    model
+        The LP of an instance (:func:`formulations.configurations.configurations`).
 
     Attributes
     ----------
     model
         What may run together.
-
-    Raises
-    ------
-    TooManyPatternsError
-        There are too many kinds of company.
     """
 
-    def __init__(self, instance: Instance) -> None:
-        self.model: Configurations = configurations(instance)
+    def __init__(self, model: Configurations) -> None:
+        self.model = model
         self._pricers = [Pricer(self.model, pool) for pool in self.model.pools]
         self._master = Master(self.model, self._pricers, GROUPS)
         self._rates: Rates | None = None
@@ -216,6 +216,8 @@ class ConfigurationLp:
             self._master.add(pool, pricer.price(prices, self._master.group, self._mu(pool, {}), -math.inf))
         unit = max(abs(best), 1e-300) / OBJECTIVE
         dear, lp_value, converged, rounds = DEAR, math.inf, False, 0
+        use_s: tuple[FloatArray, ...] = ()
+        running_s = np.zeros(len(closed))
         curve: list[tuple[float, float, float]] = [(time.monotonic() - began, best, math.inf)]
         scale = np.maximum(self.model.epochs * closed, 1e-9 * max(best, 1e-300) / len(closed))
         while rounds < MOST_ROUNDS:
@@ -230,6 +232,8 @@ class ConfigurationLp:
                 solved = self._master.solve(dear * scale, unit, 1e-8, left, simplex=True)
             if solved.prices is None:
                 break
+            use_s = solved.use_s
+            running_s = running_s if solved.running_s is None else solved.running_s
             lp_value = solved.value + self.model.constant(self._need())
             best, prices, middle = self._step(best, prices, solved.prices)
             new = 0
@@ -266,6 +270,8 @@ class ConfigurationLp:
             rounds=rounds,
             columns=self._master.columns,
             groups=len(self._master.room_s) - 1,
+            use_s=use_s,
+            running_s=running_s,
             curve=tuple(curve),
         )
 

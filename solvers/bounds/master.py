@@ -48,12 +48,18 @@ class Solved:
         {(pool, group): price of a unit-second}.
     missing
         Jobs, as shares of their epochs added up, that are left to artificial columns.
+    use_s
+        By pool: (P,) unit-seconds in each pattern.
+    running_s
+        (J,) seconds that each job runs, added up over its units and divided by their number.
     """
 
     value: float
     prices: FloatArray | None
     capacity: dict[tuple[int, int], float]
     missing: float
+    use_s: tuple[FloatArray, ...] = ()
+    running_s: FloatArray | None = None
 
 
 class Master:
@@ -220,6 +226,7 @@ class Master:
         places = np.concatenate(where)
         use: dict[tuple[int, int], float] = {}
         took = np.concatenate(seconds)
+        pattern_s, running_s = self._use(x[:real] * took)
         for k in np.flatnonzero(x[:real] > 0.0):
             key = (int(places[k, 0]), int(places[k, 1]))
             use[key] = use.get(key, 0.0) + float(x[k] * took[k])
@@ -236,4 +243,20 @@ class Master:
             prices=np.maximum(0.0, dual[:jobs]) * unit / model.epochs,
             capacity=capacity,
             missing=float(x[real:].sum()),
+            use_s=pattern_s,
+            running_s=running_s,
         )
+
+    def _use(self, unit_s: FloatArray) -> tuple[tuple[FloatArray, ...], FloatArray]:
+        """Return unit-seconds by pool and pattern, and (J,) running times, of columns used for (N,) unit-seconds."""
+        patterns = [np.zeros(len(pricer.pool.power_w)) for pricer in self._pricers]
+        running = np.zeros(len(self._model.epochs))
+        first = 0
+        for pool, columns in self._batches:
+            mine = unit_s[first : first + len(columns.pattern)]
+            first += len(mine)
+            np.add.at(patterns[pool], columns.pattern, mine)
+            held = columns.jobs >= 0
+            share = self._pricers[pool].pool.share[columns.jobs] * mine[:, None]
+            np.add.at(running, columns.jobs[held], share[held])
+        return tuple(patterns), running

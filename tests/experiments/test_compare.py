@@ -450,7 +450,7 @@ def test_a_plan_that_fails_in_continuous_time_is_left_out() -> None:
 
 def test_a_row_that_missed_a_deadline_is_set_beside_the_relaxed_bound() -> None:
     """Its gap is null, the relaxed one is taken from the bound without the missed deadline."""
-    # FIFO runs b from 1000 to 2000 s; nobody can end both by 1500 s: no schedule, so there is no bound either.
+    # FIFO runs b from 1000 to 2000 s; nobody can end both by 1500 s: no schedule, so there is no bound.
     problem = instance(job("a", deadline_s=1500.0), job("b", deadline_s=1500.0), max_share=1)
     row = compare(problem, ["fifo"]).rows[0].values()
     assert (row["deadline_misses"], row["bound"], row["gap"]) == (1, None, None)

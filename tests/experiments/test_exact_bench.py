@@ -18,10 +18,10 @@ from experiments.exact_bench import (
     Line,
     chosen_lines,
     exact_rows,
-    seed_numbers,
     summary_rows,
     summary_text,
 )
+from experiments.kept_rows import seed_numbers
 
 TINY = Line(family="whole-node", jobs=3, nodes=2, method="bruteforce", time_limit_s=60.0)
 
@@ -60,14 +60,14 @@ def test_a_proof_needs_a_schedule_without_violations() -> None:
 )
 def test_seeds_are_a_number_or_a_list(text: str, numbers: tuple[int, ...]) -> None:
     """One number says how many, a list says which."""
-    assert seed_numbers(text) == numbers
+    assert seed_numbers("bench exact", text) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "0", "a", "5-3", "1,,2", "-3"])
 def test_other_seeds_are_refused(text: str) -> None:
     """The error shows what is expected."""
     with pytest.raises(EacoError, match="expected seeds such as 10"):
-        seed_numbers(text)
+        seed_numbers("bench exact", text)
 
 
 def test_a_run_that_was_stopped_goes_on(

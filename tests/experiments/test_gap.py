@@ -240,7 +240,9 @@ def test_a_value_below_the_optimum_is_an_internal_error(monkeypatch: pytest.Monk
         return dataclasses.replace(found, value=found.value * 1.5)
 
     monkeypatch.setattr(gap, "exact_reference", wrong)
-    with pytest.raises(InternalError, match=r"'bruteforce' on 'tiny', .* costs .*, less than the lower bound"):
+    with pytest.raises(
+        InternalError, match=r"'bruteforce' on 'tiny', .* costs .*, less than the lower bound"
+    ):
         gap_study([two_in_a_row()], ["fifo"], grid_s=1000.0, exact="bruteforce")
 
 
