@@ -1,7 +1,8 @@
 """Certified gaps at the scale of real clusters: the tables of ``eaco-opt bench scale``.
 
 A line is a family, a size, a load, limits and a time limit; each is run on some seeds by
-:func:`experiments.certify.certify`, which has every schedule checked and the bound worked out anew by other code.
+:func:`experiments.certify.certify`, which has every schedule checked and the bound worked out anew by other
+code.
 Finished runs are kept (:mod:`experiments.kept_rows`).
 """
 

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from experiments.benchmarks import COLUMNS
+from experiments.certify import COLUMNS as CERTIFY_COLUMNS
 from experiments.commands.explain import KEYS as EXPLAIN_KEYS
 from experiments.commands.solve import KEYS
 from experiments.compare import RELATIVE
 from experiments.describe import WORKLOAD_COLUMNS
 from experiments.exact_bench import COLUMNS as EXACT_COLUMNS
+from experiments.frontier import CURVE_COLUMNS as FRONTIER_COLUMNS
+from experiments.frontier import POINT_COLUMNS, WEIGHT_COLUMNS
 from experiments.gap import COLUMNS as GAP_COLUMNS
+from experiments.scale_bench import COLUMNS as SCALE_COLUMNS
 from experiments.tables import ACTIVE_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, ROW_COLUMNS, SEGMENT_COLUMNS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "outputs.md").read_text(encoding="utf-8")
@@ -45,6 +49,11 @@ def columns_after(words: str) -> list[str]:
         ("`gap`: `rows`", GAP_COLUMNS),
         ("`bench exact`:", EXACT_COLUMNS),
         ("`bench build`:", COLUMNS["build"]),
+        ("`bench scale`:", SCALE_COLUMNS),
+        ("`certify`: `rows`", CERTIFY_COLUMNS),
+        ("`points.csv`:", POINT_COLUMNS),
+        ("`weights.csv`:", WEIGHT_COLUMNS),
+        ("`curve.csv`:", FRONTIER_COLUMNS),
     ],
 )
 def test_tables_are_listed_in_order(words: str, columns: tuple[str, ...]) -> None:
