@@ -90,6 +90,8 @@ class Curve:
         Key of :data:`VARIANTS`.
     weights, bounds
         (W,) ascending weights, and what they bound from below.
+    fastest
+        Lower bound on the mean running time, relative to the reference, whatever the energy.
     rows
         One for each weight, with the keys of :data:`WEIGHT_COLUMNS`.
     """
@@ -97,6 +99,7 @@ class Curve:
     variant: str
     weights: NDArray[np.float64]
     bounds: NDArray[np.float64]
+    fastest: float
     rows: tuple[dict[str, Any], ...]
 
     def least_energy(self, runtime_percent: float) -> float:
@@ -110,7 +113,7 @@ class Curve:
         if self.weights[0] == 0.0 and left[0] > 0.0:
             return None
         some = self.weights > 0.0
-        return 100.0 * (float(np.max(left[some] / self.weights[some])) - 1.0)
+        return 100.0 * (max(self.fastest, float(np.max(left[some] / self.weights[some]))) - 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,7 +213,7 @@ def frontier(
         raise EacoError(f"frontier: unknown variant {unknown[0]!r}; known are: {', '.join(VARIANTS)}")
     limit = math.inf if time_limit_s is None else v.real("frontier", "time_limit_s", time_limit_s, above=0.0)
     alphas = SEARCH_ALPHAS if search_s > 0.0 else ()
-    total = 1 + len(alphas) + len(variants) * (len(WEIGHTS) + 2 * ROUNDS)
+    total = 1 + len(alphas) + len(variants) * (1 + len(WEIGHTS) + 2 * ROUNDS)
     done = 0
 
     def tell(text: str) -> None:
@@ -292,6 +295,10 @@ def _curve(
     found: dict[float, tuple[float, dict[str, Any]]] = {}
     prices: NDArray[np.float64] | None = None
 
+    tell(f"{name}, running time alone")
+    lp.charge(Rates(energy=0.0, running=np.full(jobs, 1.0 / (jobs * running_s)), total=0.0))
+    fastest = lp.solve(time_limit_s=limit_s).value
+
     def look(weight: float) -> None:
         nonlocal prices
         tell(f"{name}, weight {weight:g}")
@@ -327,6 +334,7 @@ def _curve(
         variant=name,
         weights=np.array(known),
         bounds=np.array([found[w][0] for w in known]),
+        fastest=fastest,
         rows=tuple(found[w][1] for w in known),
     )
 

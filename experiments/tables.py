@@ -340,7 +340,7 @@ def write_frontier(found: Frontier, path: str | os.PathLike[str], *, force: bool
 
     folder = prepare_folder(path, force=force)
     (folder / "frontier.json").unlink(missing_ok=True)
-    written = [folder / name for name in ("instance.json", "curve.csv", "weights.csv", "points.csv")]
+    written = [folder / name for name in ("instance.json", "frontier.csv", "weights.csv", "points.csv")]
     write_instance(written[0], found.instance, force=force)
     write_csv(written[1], FRONTIER_COLUMNS, found.curve_rows(), force=force)
     weights = ([row[c] for c in WEIGHT_COLUMNS] for curve in found.curves for row in curve.rows)

@@ -15,9 +15,9 @@ ROOM_PERCENT = 3.0
 def draw(folder: Path) -> Drawing:
     """Curves of the least change of energy by change of mean running time, one a variant of the tables.
 
-    Reads ``curve.csv`` and ``points.csv`` of the study ``frontier``. What lies below a curve is out of reach.
+    Reads ``frontier.csv`` and ``points.csv`` of the study ``frontier``. What lies below a curve is out of reach.
     """
-    curve_path, point_path = folder / "curve.csv", folder / "points.csv"
+    curve_path, point_path = folder / "frontier.csv", folder / "points.csv"
     table = read_table(curve_path, ("variant", "runtime_percent", "energy_percent"))
     points = [
         (

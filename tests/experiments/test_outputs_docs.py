@@ -53,7 +53,7 @@ def columns_after(words: str) -> list[str]:
         ("`certify`: `rows`", CERTIFY_COLUMNS),
         ("`points.csv`:", POINT_COLUMNS),
         ("`weights.csv`:", WEIGHT_COLUMNS),
-        ("`curve.csv`:", FRONTIER_COLUMNS),
+        ("`frontier.csv`:", FRONTIER_COLUMNS),
     ],
 )
 def test_tables_are_listed_in_order(words: str, columns: tuple[str, ...]) -> None:

@@ -35,11 +35,25 @@ def write_tables(folder: Path, *, nodes: int = 2, jobs: int = 0) -> None:
     """Write the tables of a small comparison; with ``jobs``, of so many short ones on each node."""
     write(
         folder / "rows.csv",
-        "method,energy_kwh,mean_jct_h",
-        "mine,9,2.2",
-        "fifo,10,2",
-        "none,,",
-        "$x_1$ [b] a name that is far too long for any figure,12,2",
+        "method,energy_kwh,mean_jct_h,objective,certified_gap",
+        "mine,9,2.2,0.95,0.1",
+        "fifo,10,2,1,0.2",
+        "none,,,,",
+        "$x_1$ [b] a name that is far too long for any figure,12,2,1.1,0.3",
+    )
+    write(folder / "curve.csv", "seconds,objective,bound", "0,1,", "1.5,1,0.6", "2,0.95,0.8", "9,0.9,0.85")
+    write(
+        folder / "frontier.csv",
+        "variant,runtime_percent,energy_percent",
+        *(f"{variant},{x},{-10 * x}" for variant in ("as given", "$x_1$ only") for x in range(4)),
+    )
+    write(
+        folder / "points.csv",
+        "name,kind,runtime_percent,energy_percent",
+        "fifo,policy,0,0",
+        "lns,search,2.5,-20",
+        "$x_1$ [b] a name that is far too long for any figure,policy,1,-5",
+        "claim,claim,3,-39",
     )
     write(folder / "nodes.csv", "node,node_type,gpus", *(f"n{i},box,8" for i in range(nodes)))
     segments = ["method,job,kind,job_gpus,start_h,end_h,node,gpus"]
