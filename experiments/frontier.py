@@ -21,6 +21,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,13 @@ from solvers.run import solve
 
 from .compare import compare
 
-WEIGHTS = (0.0, 0.3, 0.6, 0.8, 1.0, 1.3, 1.7, 2.2, 3.0, 4.5, 6.0, 8.0, 9.5, 11.0, 14.0, 20.0)
-"""Weights of running time against energy, both relative."""
+HEAVIEST = 100.0
+"""Largest weight of running time against energy, both relative; the curve is steeper nowhere that matters."""
 
-ROUNDS = 4
-"""How often the weights next to the best one for the claimed point are put in between."""
+TOLERANCE = 1e-3
+"""Weights are added until the bounds lie this close to the LP's own solutions, in parts of the reference."""
+
+MOST_WEIGHTS = 40
 
 SEARCH_ALPHAS = (0.3, 0.5, 0.7, 0.9)
 POLICIES = ("fifo", "fifo_packed", "gandiva", "eaco")
@@ -213,7 +216,7 @@ def frontier(
         raise EacoError(f"frontier: unknown variant {unknown[0]!r}; known are: {', '.join(VARIANTS)}")
     limit = math.inf if time_limit_s is None else v.real("frontier", "time_limit_s", time_limit_s, above=0.0)
     alphas = SEARCH_ALPHAS if search_s > 0.0 else ()
-    total = 1 + len(alphas) + len(variants) * (1 + len(WEIGHTS) + 2 * ROUNDS)
+    total = 1 + len(alphas) + len(variants) * (1 + MOST_WEIGHTS)
     done = 0
 
     def tell(text: str) -> None:
@@ -291,7 +294,6 @@ def _curve(
     lp = ConfigurationLp(model)
     jobs = len(instance.jobs)
     pue = instance.cluster.pue
-    rho = 1.0 + claimed_point()[0] / 100.0
     found: dict[float, tuple[float, dict[str, Any]]] = {}
     prices: NDArray[np.float64] | None = None
 
@@ -321,14 +323,13 @@ def _curve(
         }
         found[weight] = (out.value, row)
 
-    for weight in WEIGHTS:
+    look(0.0)
+    look(HEAVIEST)
+    while len(found) < MOST_WEIGHTS:
+        weight = _next(found)
+        if weight is None or any(abs(weight - w) <= 1e-3 * max(w, 1e-2) for w in found):
+            break
         look(weight)
-    for _ in range(ROUNDS):
-        known = sorted(found)
-        best = max(range(len(known)), key=lambda i: found[known[i]][0] - known[i] * rho)
-        for low, high in ((best - 1, best), (best, best + 1)):
-            if low >= 0 and high < len(known):
-                look(0.5 * (known[low] + known[high]))
     known = sorted(found)
     return Curve(
         variant=name,
@@ -337,6 +338,28 @@ def _curve(
         fastest=fastest,
         rows=tuple(found[w][1] for w in known),
     )
+
+
+def _next(found: dict[float, tuple[float, dict[str, Any]]]) -> float | None:
+    """Return the weight that would close the widest gap between bounds and the LP's solutions, if any is.
+
+    The lines of two neighbouring weights meet at a point on or below the curve; the chord between the
+    solutions of the two lies on or above it. The chord's slope is the weight to try (a sandwich algorithm).
+    """
+    known = sorted(found)
+    best, widest = None, TOLERANCE
+    for low, high in pairwise(known):
+        (below, a), (above, b) = found[low], found[high]
+        r0, e0 = (1.0 + a[f"lp_{k}_percent"] / 100.0 for k in ("runtime", "energy"))
+        r1, e1 = (1.0 + b[f"lp_{k}_percent"] / 100.0 for k in ("runtime", "energy"))
+        if r0 - r1 <= 1e-9:
+            continue
+        meet = (above - below) / (high - low)
+        chord = e1 + (e0 - e1) * (meet - r1) / (r0 - r1)
+        gap = chord - (below - low * meet)
+        if gap > widest:
+            best, widest = (e1 - e0) / (r0 - r1), gap
+    return best
 
 
 def _variant(model: Configurations, name: str) -> Configurations:

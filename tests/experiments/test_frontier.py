@@ -58,10 +58,10 @@ def test_nothing_lies_below_the_curve_and_fewer_sets_raise_it() -> None:
         )
     for x in (1.0, 3.23, 8.0):
         given = by_name["as given"].least_energy(x)
-        # Equal weights stand in all curves, so that their envelopes can be compared up to the others'.
-        assert by_name["measured only"].least_energy(x) >= given - 0.5
-        assert by_name["half slowdown"].least_energy(x) <= given + 0.5
-        assert by_name["no slowdown"].least_energy(x) <= by_name["half slowdown"].least_energy(x) + 0.5
+        # Each curve lies at most 0.1 below that of its LP.
+        assert by_name["measured only"].least_energy(x) >= given - 0.1
+        assert by_name["half slowdown"].least_energy(x) <= given + 0.1
+        assert by_name["no slowdown"].least_energy(x) <= by_name["half slowdown"].least_energy(x) + 0.1
     modelled = {row["modelled_energy_share"] for row in by_name["measured only"].rows}
     assert modelled == {0.0}
 
