@@ -236,7 +236,7 @@ def _pool(instance: Instance, t: int, nodes: int, users: list[int], power: NodeP
     share[users] = (size if exact else 1.0) / view.gpus[users]
     tau[users] = view.tau_s[users, t]
     counts = np.bincount(view.job_class[users], minlength=len(view.sets.classes))
-    keys = _multisets(instance, t, counts)
+    keys = admissible_multisets(instance, t, counts)
     width = max(len(key) for key in keys)
     classes = np.full((len(keys), width), -1, dtype=np.int64)
     sigma = np.ones((len(keys), width))
@@ -277,7 +277,7 @@ def _pool(instance: Instance, t: int, nodes: int, users: list[int], power: NodeP
     )
 
 
-def _multisets(instance: Instance, t: int, counts: NDArray[np.int64]) -> list[tuple[int, ...]]:
+def admissible_multisets(instance: Instance, t: int, counts: NDArray[np.int64]) -> list[tuple[int, ...]]:
     """Return the admissible multisets of classes on a type, with no more of a class than there are jobs."""
     view = instance.arrays()
     graph = class_graph(instance, t)

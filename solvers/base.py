@@ -24,6 +24,7 @@ METHODS.register("auto", "solvers.methods.auto:Auto")
 METHODS.register("bruteforce", "solvers.methods.bruteforce:Bruteforce")
 METHODS.register("branch-and-price", "solvers.methods.branch_and_price:BranchAndPriceMethod")
 METHODS.register("cpsat", "solvers.methods.cpsat:Cpsat")
+METHODS.register("lns", "solvers.methods.lns:Lns")
 METHODS.register("milp", "solvers.methods.milp:Milp")
 
 

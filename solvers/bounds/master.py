@@ -248,7 +248,7 @@ class Master:
         )
 
     def _use(self, unit_s: FloatArray) -> tuple[tuple[FloatArray, ...], FloatArray]:
-        """Return unit-seconds by pool and pattern, and (J,) running times, of columns used for (N,) unit-seconds."""
+        """Return unit-seconds by pool and pattern, and (J,) running times, of (N,) columns' unit-seconds."""
         patterns = [np.zeros(len(pricer.pool.power_w)) for pricer in self._pricers]
         running = np.zeros(len(self._model.epochs))
         first = 0
