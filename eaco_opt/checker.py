@@ -11,7 +11,7 @@ Map of the module
 - ``_Exact``, ``_Float``: the two arithmetics. Up to :data:`EXACT_JOBS` jobs, times,
   progress, load and memory are exact rationals of the decimals as written and powers
   are 50-digit decimals; above, everything is a float (unless floats overflow).
-- ``_Tables``: what a set of jobs on a GPU means: load, memory, slowdown, power, which
+- ``SetTables``: what a set of jobs on a GPU means: load, memory, slowdown, power, which
   rules it breaks, and the reference costs.
 - ``_read_segments``: rules that concern one job by itself, and its *runs*: neighbouring
   segments on the same GPUs that touch are one run.
@@ -334,7 +334,7 @@ def _shown(number: Num) -> str:
     return f"{_real(number):.6g}"
 
 
-class _Tables:
+class SetTables:
     """Load, memory, slowdown and power of sets, looked up or computed once each."""
 
     def __init__(self, instance: Instance, ar: _Arithmetic) -> None:
@@ -656,6 +656,11 @@ class _Tables:
         return best
 
 
+def exact_tables(instance: Instance) -> SetTables:
+    """Return what sets of jobs mean, in rationals and 50-digit decimals; for other independent checks."""
+    return SetTables(instance, _Exact())
+
+
 # --- The check --------------------------------------------------------------------------------------------
 
 
@@ -690,7 +695,7 @@ class _Checker:
         self.schedule = schedule
         self.grid_s = grid_s
         self.ar = ar
-        self.tables = _Tables(instance, ar)
+        self.tables = SetTables(instance, ar)
         self.jobs = self.tables.jobs
         self.eps = ar.of(1e-9)
         self.micro_s = ar.of(1e-6)

@@ -23,9 +23,6 @@ def command(
     ] = "auto",
     alpha: o.AlphaOption = None,
     time_limit: o.TimeLimitOption = "5min",
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Work the bound out anew in exact arithmetic, by other code.")
-    ] = False,
     json: o.JsonFlag = False,
     quiet: o.QuietFlag = False,
 ) -> None:
@@ -36,7 +33,6 @@ def command(
     screen = Out(json=json, quiet=quiet)
     limit = None if time_limit is None else o.seconds(time_limit)
     from solvers.bounds import bound
-    from solvers.bounds.certificate import verify_bound
 
     problem = o.read(instance)
     if alpha is not None:
@@ -50,10 +46,7 @@ def command(
             bar.at(0.0, text=f"bound {'' if value is None else amount(value)}{left}")
 
         found = bound(problem, kind, time_limit_s=limit, progress=tell)
-        if verify:
-            bar.at(0.0, text="working it out anew")
-            verify_bound(problem, found)
-    screen.document(found.row() | {"verified": verify and not found.infeasible})
+    screen.document(found.row())
     if found.infeasible:
         screen.say(f"no schedule keeps all rules: {found.message}")
         raise typer.Exit(3)
@@ -65,5 +58,3 @@ def command(
         screen.say(f"closed form        {amount(found.closed_form)}")
     if not found.converged and found.lp_value is not None:
         screen.note(f"not converged: more time would raise the bound to at most {amount(found.lp_value)}")
-    if verify:
-        screen.say("worked out anew in exact arithmetic: confirmed")

@@ -2,7 +2,7 @@
 
 Map: :mod:`formulations.configurations` states the LP; ``closed_form`` gives prices without solving anything,
 ``configuration_lp`` the best prices by column generation (``master``: HiGHS; ``pricing`` and ``kernel``:
-patterns), ``certificate`` works the bound out anew from the prices alone, in rational arithmetic and by
+patterns), ``certificate`` works each bound out anew from its prices alone, in rational arithmetic and by
 other code.
 """
 
@@ -26,6 +26,7 @@ from formulations.configurations import TooManyPatternsError, configurations
 from formulations.costs import Rates, rates_of
 
 from ..run import need_instance
+from .certificate import confirmed
 
 if TYPE_CHECKING:
     from .configuration_lp import ConfigurationLp, LpBound
@@ -206,9 +207,9 @@ def bound(
         lp.charge(energy_rates(instance))
         least = lp.solve(time_limit_s=limit - (time.monotonic() - began), stop=stop)
     return Bound(
-        value=found.value,
+        value=confirmed("bound on the objective", instance, found.value, found.prices),
         kind=named,
-        energy_kwh=None if least is None else least.value / JOULES_PER_KWH,
+        energy_kwh=None if least is None else _confirmed_kwh(instance, least.value, least.prices),
         closed_form=found.curve[0][1],
         lp_value=found.lp_value if math.isfinite(found.lp_value) else None,
         converged=found.converged,
@@ -230,9 +231,9 @@ def _closed_form(instance: Instance, lp: ConfigurationLp, energy: bool, began: f
         lp.charge(energy_rates(instance))
         least = lp.lagrangian(lp.closed_form())
     return Bound(
-        value=value,
+        value=confirmed("closed form", instance, value, prices),
         kind="closed-form",
-        energy_kwh=None if least is None else least[0] / JOULES_PER_KWH,
+        energy_kwh=None if least is None else _confirmed_kwh(instance, *least),
         closed_form=value,
         seconds=time.monotonic() - began,
         intervals=lp.intervals,
@@ -240,6 +241,12 @@ def _closed_form(instance: Instance, lp: ConfigurationLp, energy: bool, began: f
         energy_prices=None if least is None else least[1],
         digest=digest,
     )
+
+
+def _confirmed_kwh(instance: Instance, joules: float, prices: NDArray[np.float64]) -> float:
+    """Return a bound on the energy [kWh], rounded down."""
+    found = confirmed("bound on the energy", instance, joules, prices, energy_only=True)
+    return math.nextafter(found / JOULES_PER_KWH, -math.inf)
 
 
 def _teller(progress: Hook | None, began: float) -> Callable[[float, float], None] | None:

@@ -749,7 +749,7 @@ def destroy(p: Problem, s: Plans, w: Scratch, g: Group, rng: NDArray[np.uint64],
             if s.node[j] >= 0:
                 far = max(0.0, max(s.start[j] - t0, t0 - s.end[j]))
                 g.key[b] = far + uniform(rng) * 0.5 * (s.end[j] - s.start[j])
-    elif op == NODE or op == TWO_NODES:
+    elif op in (NODE, TWO_NODES):
         n1 = s.node[seed]
         n2 = n1
         if op == TWO_NODES:
