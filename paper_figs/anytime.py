@@ -52,18 +52,30 @@ def draw(folder: Path) -> Drawing:
         low, high = bounds[-1], max(*tops, bounds[-1])
         room = max(high - low, 1e-9)
         axes.set_ylim(max(min(bounds), low - ROOM * room), high + 0.08 * room)
-    for name, value, kept in methods:
-        if kept and not math.isnan(value) and name != "lns":
-            axes.axhline(value, color="#999999", linewidth=0.6, linestyle=":")
-            axes.annotate(
-                short(name, 14), (1.0, value), xycoords=("axes fraction", "data"), xytext=(2, 0),
-                textcoords="offset points", va="center", fontsize=6.5, color="#333333",
-            )  # fmt: skip
+    lines = sorted(
+        (value, name) for name, value, kept in methods if kept and value == value and name != "lns"
+    )
+    low, high = axes.get_ylim()
+    at = -math.inf
+    for value, name in lines:
+        axes.axhline(value, color="#999999", linewidth=0.6, linestyle=":")
+        at = max(value, at + 0.06 * (high - low))  # labels of neighbours move apart
+        axes.annotate(
+            short(name, 14),
+            (1.0, at),
+            xycoords=("axes fraction", "data"),
+            xytext=(2, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=6.5,
+            color="#333333",
+        )
     objectives = [p[1] for p in points if not math.isnan(p[1])]
     if objectives and bounds and bounds[-1] > 0.0:
         gap = 100.0 * (objectives[-1] / bounds[-1] - 1.0)
         axes.set_title(f"certified gap {gap:.2f} %")
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel("time [s]")
     axes.set_ylabel("objective")
     axes.grid()

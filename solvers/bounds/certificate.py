@@ -8,7 +8,7 @@ of the independent checker (:mod:`eaco_opt.checker`), in rationals and 50-digit 
 
 with v(I) the largest worth of any pattern. Gains of jobs are rounded up and costs of patterns down to
 multiples of ``2**-SCALE_BITS`` of the largest, so that v(I) is never too small; all else is exact but for
-powers with fractional exponents, right to 50 digits, for which a share of ``1e-40`` of all terms is given away.
+powers with fractional exponents, right to 50 digits, for which ``1e-40`` of all terms is given away.
 
 Available jobs are kept sorted by gain for each context (class and slowdown) while time is swept, so that
 1,000 jobs take some seconds.
