@@ -204,10 +204,10 @@ def search(
                 if rounds % CYCLE_ROUNDS == 0:
                     # The first chain goes on from the best plan, the others from where they are.
                     best.load(chains[0].plans, scratch[0])
-            if better and tell is not None:
-                tell(best.value, done)
             if keep is not None:
                 keep[:] = [best.result(done, int(sum(c[0] for c in counters)), False)]
+            if better and tell is not None:
+                tell(best.value, done)
             if until is not None and until():
                 break
     return best.result(done, int(sum(c[0] for c in counters)), finished)

@@ -386,6 +386,8 @@ def spans(p: Problem, s: Plans, w: Scratch, n: int, j: int, rng: NDArray[np.uint
         high = np.floor((p.due[j] + 1e-6) / p.slot - np.ceil(run * (1.0 - 1e-9) / p.slot)) * p.slot
     if not high < INF:
         high = max(low, s.last[n]) + run
+        if p.slot > 0.0:
+            high = np.ceil(high / p.slot) * p.slot
     fast = run
     cls = p.job_class[j]
     room = len(w.starts)
