@@ -6,7 +6,7 @@ The order of the steps is part of the meaning of the options (docs/instances.md)
 2. rows of other virtual clusters, then rows outside the window;
 3. sorting by submit time, ties by line;
 4. jobs larger than the cluster (clipped or dropped; under ``refuse`` they stay for now);
-5. running times: rows without one are refused, long ones cut;
+5. running times: rows without one are refused, long ones cut; own deadlines that are too tight;
 6. the first ``jobs`` rows that are left; under ``refuse`` an error if one of them is too large;
 7. mapping, releases, deadlines.
 
@@ -40,7 +40,7 @@ from .draws import between, pick, uniforms
 from .readers.columns import REFUSED, REPAIRED, RowNote, TraceColumns
 from .readers.localtime import to_posix_s, to_utc_text
 from .readers.native import ProfileMaker, Workload, epochs_of, native_assumptions
-from .readers.options import DEFAULT_NODES, ImportOptions, JobMapping, Release, TooLarge
+from .readers.options import DEFAULT_NODES, ImportOptions, JobMapping, Release, TightDeadlines, TooLarge
 from .readers.report import TraceImport
 from .readers.text import read_bytes, shown
 from .workloads import paper_workload
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 MAX_DURATION_S = 1e10
 """Longest running time that is believed (317 years) [s]."""
+
+TIGHT = 1e-9
+"""An own deadline that falls short of the running time by a share up to this is not too tight."""
 
 LISTED_IN_METADATA = 1000
 """Most jobs that the metadata names as dropped or clipped; the report names all."""
@@ -166,11 +169,12 @@ def _durations(
 ) -> NDArray[np.float64]:
     """Return (N, W) running times, long ones cut; refuses rows without one."""
     durations = workload.duration_s.copy()
+    references = _references_s(durations)
     limit = options.max_duration_s
     for row in order:
         if not accounts.alive[row]:
             continue
-        reference = float(durations[row, 0])
+        reference = references[row]
         if math.isnan(reference):
             accounts.refuse(row, workload.unknown_reason, workload.unknown_text(row))
         elif not 0.0 < reference <= MAX_DURATION_S:
@@ -180,10 +184,40 @@ def _durations(
                 f"running time must be above 0 and at most {MAX_DURATION_S:g} s, got {reference:g} s",
             )
         elif limit is not None and reference > limit:
+            exact = durations[row] == reference
             durations[row] *= limit / reference
-            durations[row, 0] = limit
+            durations[row, exact] = limit
             accounts.repair(row, "clipped-duration", f"runs {reference:g} s, cut to {limit:g} s")
     return durations
+
+
+def _own_slack(accounts: _Accounts, order: list[int], options: ImportOptions) -> NDArray[np.float64]:
+    """Return (N,) own deadlines as multiples of the running time, NaN without one.
+
+    Those below 1, which even a job alone would miss, are kept, stretched to 1, or their rows refused.
+    """
+    columns = accounts.columns
+    if not (options.own_deadlines and len(columns.deadline_slack)):
+        return np.full(len(columns.line), np.nan)
+    slack = columns.deadline_slack.copy()
+    if options.tight_deadlines is TightDeadlines.KEEP:
+        return slack
+    for row in order:
+        if accounts.alive[row] and slack[row] < 1.0 - TIGHT:
+            what = f"deadline is {slack[row]:.4g} times the running time after release"
+            if options.tight_deadlines is TightDeadlines.DROP:
+                accounts.refuse(row, "impossible-deadline", what)
+            else:
+                accounts.repair(row, "stretched-deadline", f"{what}, made 1")
+                slack[row] = 1.0
+    return slack
+
+
+def _references_s(durations: NDArray[np.float64]) -> list[float]:
+    """Return the first known running time [s] of each row of (N, W) ones, NaN without one."""
+    first = np.argmax(~np.isnan(durations), axis=1)
+    found: list[float] = durations[np.arange(len(durations)), first].tolist()
+    return found
 
 
 def _row_name(columns: TraceColumns, row: int) -> str:
@@ -222,6 +256,7 @@ def _call(reader: str, options: ImportOptions, cluster: Cluster) -> str:
         "mapping": options.mapping.value,
         "slack": None if options.slack is None else list(options.slack),
         "own_deadlines": options.own_deadlines,
+        "tight_deadlines": options.tight_deadlines.value,
         "too_large": options.too_large.value,
         "release": options.release.value,
         "max_duration_s": options.max_duration_s,
@@ -250,13 +285,14 @@ def _mapped(
 ]:
     """Return (profile, epochs, exclusive seconds) of each row taken, and the parts of the instance."""
     runs: list[tuple[str, int, float]] = []
+    references = _references_s(durations)
     if options.mapping is JobMapping.PAPER_CNN:
         four = paper_workload("import with mapping 'paper-cnn'", cluster)
         models = pick(uniforms(options.seed, "model", len(columns.line)), [1.0] * len(paper.MODELS))
         for row in taken:
             model = paper.MODELS[int(models[row])]
             tau = four.epoch_time_s[model]
-            epochs = epochs_of(float(durations[row, 0]), tau)
+            epochs = epochs_of(references[row], tau)
             runs.append((model, epochs, epochs * tau))
         assumptions = {
             **four.assumptions,
@@ -269,9 +305,9 @@ def _mapped(
     memory_gib = smallest_gpu_memory_gib(cluster)
     maker = ProfileMaker(workload, memory_gib)
     for row in taken:
-        epochs = epochs_of(float(durations[row, 0]))
+        epochs = epochs_of(references[row])
         taus = tuple(x / epochs for x in durations[row].tolist())
-        runs.append((maker.profile(workload.kind[row], taus), epochs, float(durations[row, 0])))
+        runs.append((maker.profile(workload.kind[row], taus), epochs, references[row]))
     kinds = {workload.kind[row] for row in taken}
     assumptions = {**native_assumptions(memory_gib), **workload.assumptions}
     return runs, maker.profiles(), (), workload.truth(kinds), assumptions
@@ -282,14 +318,14 @@ def _deadlines_s(
     taken: list[int],
     releases: list[float],
     exclusive: list[float],
+    own: NDArray[np.float64],
     options: ImportOptions,
 ) -> list[float]:
     """Return release + slack * exclusive time, rounded up to whole ms; infinity without slack."""
     slack = np.full(len(columns.line), np.inf)
     if options.slack is not None:
         slack = between(uniforms(options.seed, "slack", len(columns.line)), *options.slack)
-    if options.own_deadlines and len(columns.deadline_slack):
-        slack = np.where(np.isnan(columns.deadline_slack), slack, columns.deadline_slack)
+    slack = np.where(np.isnan(own), slack, own)
     out: list[float] = []
     for row, release, time in zip(taken, releases, exclusive, strict=True):
         exact = release + float(slack[row]) * time
@@ -341,6 +377,7 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
     if options.too_large is TooLarge.CLIP and not np.array_equal(gpus, columns.gpus):
         workload = reader.workload(columns, gpus, options, cluster)
     durations = _durations(accounts, order, workload, options)
+    own = _own_slack(accounts, order, options)
 
     left = [row for row in order if accounts.alive[row]]
     taken = left if options.jobs is None else left[: options.jobs]
@@ -363,7 +400,7 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
         0.0 if options.release is Release.ZERO else round(float(columns.submit_s[row]) - first_s, 6)
         for row in taken
     ]
-    deadlines = _deadlines_s(columns, taken, releases, [r[2] for r in runs], options)
+    deadlines = _deadlines_s(columns, taken, releases, [r[2] for r in runs], own, options)
     priorities = columns.priority if len(columns.priority) else np.zeros(len(columns.line), dtype=np.int64)
     jobs = tuple(
         Job(
@@ -395,6 +432,7 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
         "import.taken": str(len(taken)),
         "import.refused": json.dumps(refused),
         "import.repaired": json.dumps(repaired),
+        "import.tight_deadlines": str(int(np.sum(own[taken] < 1.0 - TIGHT))),
         "import.dropped": _listed([f"line{n.line}" for n in notes if n.reason == "too-large"]),
         "import.clipped": _listed([f"line{n.line}" for n in notes if n.reason == "clipped-gpus"]),
         "assumption.releases": (

@@ -45,6 +45,12 @@ def command(
     no_deadlines: Annotated[
         bool, typer.Option("--no-deadlines", help="Infinite deadlines, instead of --slack.")
     ] = False,
+    tight_deadlines: Annotated[
+        str,
+        typer.Option(
+            "--tight-deadlines", metavar="keep|drop|stretch", help="Own deadlines that no job could meet."
+        ),
+    ] = "keep",
     too_large: Annotated[
         str,
         typer.Option("--too-large", metavar="refuse|drop|clip", help="Jobs with more GPUs than the cluster."),
@@ -56,6 +62,9 @@ def command(
         str | None,
         typer.Option("--max-duration", metavar="DURATION", help="Cut longer running times, e.g. 24h."),
     ] = None,
+    trace_cluster: Annotated[
+        bool, typer.Option("--trace-cluster", help="The trace's own nodes (alibaba-openb-2023).")
+    ] = False,
     throughputs: Annotated[
         Path | None,
         typer.Option("--throughputs", metavar="FILE", help="gavel: measured throughputs (JSON or CSV)."),
@@ -110,6 +119,8 @@ def command(
                 time_to=time_to,
                 vc=vc,
                 mapping=mapping,  # type: ignore[arg-type]
+                tight_deadlines=tight_deadlines,  # type: ignore[arg-type]
+                trace_cluster=trace_cluster,
                 too_large=too_large,  # type: ignore[arg-type]
                 release=release,  # type: ignore[arg-type]
                 throughputs=throughputs,

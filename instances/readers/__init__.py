@@ -12,6 +12,7 @@ points ``eaco_opt.readers``.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import Protocol
 
@@ -19,17 +20,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eaco_opt.cluster import Cluster
+from eaco_opt.errors import DomainError
 from eaco_opt.registry import Registry
 
 from .columns import RowNote, TraceColumns
+from .companions import Files
 from .native import Workload
-from .options import DEFAULT_NODES, ImportOptions, JobMapping, Release, TooLarge
+from .options import DEFAULT_NODES, ImportOptions, JobMapping, Release, TightDeadlines, TooLarge
 from .report import TraceImport, write_report
 from .text import TraceText, read_text
 
 READERS = Registry("trace reader", "eaco_opt.readers")
+READERS.register("acme-2024", "instances.readers.acme:Acme")
+READERS.register("alibaba-openb-2023", "instances.readers.alibaba_openb:AlibabaOpenb")
+READERS.register("alibaba-pai-2020", "instances.readers.alibaba_pai:AlibabaPai")
+READERS.register("elasticflow", "instances.readers.elasticflow:ElasticFlow")
 READERS.register("gavel", "instances.readers.gavel:Gavel")
+READERS.register("lucid", "instances.readers.lucid:Lucid")
+READERS.register("muri", "instances.readers.muri:Muri")
 READERS.register("philly-csv", "instances.readers.philly_csv:PhillyCsv")
+READERS.register("pollux", "instances.readers.pollux:Pollux")
+READERS.register("sia", "instances.readers.sia:Sia")
+READERS.register("tiresias", "instances.readers.tiresias:Tiresias")
 
 __all__ = [
     "DEFAULT_NODES",
@@ -39,6 +51,7 @@ __all__ = [
     "Reader",
     "Release",
     "RowNote",
+    "TightDeadlines",
     "TooLarge",
     "TraceColumns",
     "TraceImport",
@@ -56,6 +69,10 @@ class Reader(Protocol):
 
     A reader raises :class:`~eaco_opt.errors.TraceError` when the file as a whole is not of its format, with
     file, line, what was expected and what was got. A single bad row is a note, never an error.
+
+    A trace of several files has an attribute ``FILES`` (:class:`~instances.readers.companions.Files`), and
+    finds the others in ``text.companions``. A reader whose trace describes its cluster has a method
+    ``cluster(text)`` that returns it, for the option ``trace_cluster``.
     """
 
     def read(self, text: TraceText) -> TraceColumns:
@@ -89,7 +106,8 @@ def import_trace(
     reader
         Name in :data:`READERS`.
     path
-        The trace; gzip, xz and bzip2 files are decompressed.
+        The trace; gzip, xz and bzip2 files are decompressed. For traces of several files (readers with an
+        attribute ``FILES``) the main file or the folder of all.
     options
         How to import; the defaults of :class:`ImportOptions` without it.
 
@@ -105,7 +123,9 @@ def import_trace(
         An option does not fit the trace or the cluster.
     """
     part = READERS.get(reader)
-    return import_text(reader, part, read_text(path), options or ImportOptions())
+    files: Files | None = getattr(part, "FILES", None)
+    text = read_text(path) if files is None else files.open(path)
+    return import_text(reader, part, text, options or ImportOptions())
 
 
 def import_text(name: str, reader: type[Reader], text: TraceText, options: ImportOptions) -> TraceImport:
@@ -123,4 +143,9 @@ def import_text(name: str, reader: type[Reader], text: TraceText, options: Impor
     from ..selection import build
 
     part = reader()
+    if options.trace_cluster:
+        own = getattr(part, "cluster", None)
+        if own is None:
+            raise DomainError(f"import: trace_cluster must be left out, for reader {name!r} reads no cluster")
+        options = dataclasses.replace(options, trace_cluster=False, cluster=own(text))
     return build(name, part, part.read(text), options)

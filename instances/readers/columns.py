@@ -66,6 +66,9 @@ class TraceColumns:
     deadline_slack
         (N,) the trace's own deadline as a multiple of the running time, NaN where a row has none; empty
         without such a column.
+    utilisation, memory_gib
+        (N,) mean GPU utilisation (fraction) and memory of a GPU [GiB] that the trace gives for the rows, NaN
+        where it gives none; empty without such columns.
     time_zone
         Name of the zone in which the trace's local times, and dates given without an offset, are read.
     notes
@@ -88,6 +91,8 @@ class TraceColumns:
     vc: tuple[str, ...] = ()
     priority: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     deadline_slack: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0, dtype=np.float64))
+    utilisation: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0, dtype=np.float64))
+    memory_gib: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0, dtype=np.float64))
     time_zone: str | None = None
     notes: tuple[RowNote, ...] = ()
     assumptions: Mapping[str, str] = field(default_factory=dict)

@@ -287,6 +287,7 @@ class Gavel:
             alone = self._tables[gpu_type.lower()].alone
             rates = np.array([alone.get(key, np.nan) for key in keys], dtype=np.float64)
             durations[:, w] = columns.steps / rates
+        durations[np.isnan(durations[:, 0])] = np.nan  # unknown on the reference: refused
         reference = self._tables[types[0].lower()]
         used = {kind_of(key): key for key in keys}
         unknown = sorted({key[0] for key in keys if key[0] not in UTILISATION})

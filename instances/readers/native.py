@@ -34,7 +34,8 @@ class Workload:
     gpu_types
         GPU types with known running times, the reference first; W of them.
     duration_s
-        (N, W) exclusive running times [s]; NaN where unknown. A row whose reference is NaN is refused.
+        (N, W) exclusive running times [s]; NaN where unknown or forbidden. The first known one of a row is
+        its reference; a row without any is refused.
     unknown_reason, unknown_text
         Reason under which such rows are counted, and their text by position.
     kind
@@ -43,8 +44,10 @@ class Workload:
         Mean GPU utilisation of each kind, fraction.
     truth
         Function of the kinds in use that gives the slowdowns.
+    memory_gib
+        GPU memory of a kind, mean and peak [GiB], where it is known; others take :data:`MEMORY_SHARE`.
     assumptions
-        For the metadata.
+        For the metadata; they replace those of :func:`native_assumptions` under the same key.
     """
 
     gpu_types: tuple[str, ...]
@@ -52,6 +55,7 @@ class Workload:
     kind: Sequence[str]
     utilisation: Mapping[str, float]
     truth: Callable[[AbstractSet[str]], Interference]
+    memory_gib: Mapping[str, float] = field(default_factory=dict)
     unknown_reason: str = "no-running-time"
     unknown_text: Callable[[int], str] = lambda _: "no running time is known"
     assumptions: Mapping[str, str] = field(default_factory=dict)
@@ -86,14 +90,15 @@ class ProfileMaker:
             times = {t: x for t, x in zip(self._workload.gpu_types, epoch_time_s, strict=True) if x == x}
             shown = " / ".join(f"{x!r} s" for x in dict.fromkeys(times.values()))
             utilisation = self._workload.utilisation[kind]
+            memory_gib = self._workload.memory_gib.get(kind, self._memory_gib)
             found = Profile(
                 name=f"{kind}, epoch {shown}",
                 kind=kind,
                 epoch_times=tuple(EpochTime(gpu_type=t, epoch_time_s=x) for t, x in times.items()),
                 gpu_util_mean=utilisation,
                 gpu_util_peak=max(1.0, utilisation),
-                gpu_memory_mean_gib=self._memory_gib,
-                gpu_memory_peak_gib=self._memory_gib,
+                gpu_memory_mean_gib=memory_gib,
+                gpu_memory_peak_gib=memory_gib,
                 cpu_share=CPU_SHARE,
             )
             self._made[key] = found

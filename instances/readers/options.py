@@ -42,6 +42,14 @@ class Release(StrEnum):
     ZERO = "zero"
 
 
+class TightDeadlines(StrEnum):
+    """What becomes of a trace's own deadline that lies before release + exclusive running time."""
+
+    KEEP = "keep"
+    DROP = "drop"
+    STRETCH = "stretch"
+
+
 def _word(field: str, kind: type[StrEnum], value: str) -> StrEnum:
     try:
         return kind(value)
@@ -75,12 +83,18 @@ class ImportOptions:
         for infinite deadlines.
     own_deadlines
         Whether a row's own deadline, where the trace has one, replaces the drawn one.
+    tight_deadlines
+        ``keep``, ``drop`` (the job is refused) or ``stretch`` (the deadline becomes release + exclusive
+        running time), for own deadlines that even a job alone would miss.
     too_large
         ``refuse`` (an error that names the jobs), ``drop`` or ``clip``.
     release
         ``trace`` or ``zero``.
     max_duration_s
         Longer running times are cut to this [s]; ``None`` for no cut.
+    trace_cluster
+        Whether the cluster is the one that the trace itself describes, for the reader ``alibaba-openb-2023``;
+        ``nodes``, ``gpus_per_node`` and ``cluster`` must be left out then.
     throughputs
         File of measured throughputs, for the reader ``gavel``.
     seed
@@ -101,9 +115,11 @@ class ImportOptions:
     mapping: JobMapping = JobMapping.NATIVE
     slack: tuple[float, float] | None = (1.3, 2.5)
     own_deadlines: bool = True
+    tight_deadlines: TightDeadlines = TightDeadlines.KEEP
     too_large: TooLarge = TooLarge.REFUSE
     release: Release = Release.TRACE
     max_duration_s: float | None = None
+    trace_cluster: bool = False
     throughputs: str | os.PathLike[str] | None = None
     seed: int = 0
     limits: Limits = Limits()
@@ -120,6 +136,8 @@ class ImportOptions:
         put(self, "mapping", _word("mapping", JobMapping, self.mapping))
         put(self, "too_large", _word("choice for too large jobs", TooLarge, self.too_large))
         put(self, "release", _word("choice of releases", Release, self.release))
+        tight = _word("choice for tight deadlines", TightDeadlines, self.tight_deadlines)
+        put(self, "tight_deadlines", tight)
         if self.slack is not None:
             put(self, "slack", checked_slack(_OWNER, self.slack))
         for field in ("time_from", "time_to"):
@@ -145,5 +163,10 @@ class ImportOptions:
             raise DomainError(f"{_OWNER}: limits must be a Limits, got {self.limits!r}")
         if not isinstance(self.objective, Objective):
             raise DomainError(f"{_OWNER}: objective must be an Objective, got {self.objective!r}")
-        if not isinstance(self.own_deadlines, bool):
-            raise DomainError(f"{_OWNER}: own_deadlines must be true or false, got {self.own_deadlines!r}")
+        for field in ("own_deadlines", "trace_cluster"):
+            if not isinstance(getattr(self, field), bool):
+                raise DomainError(f"{_OWNER}: {field} must be true or false, got {getattr(self, field)!r}")
+        if self.trace_cluster and (self.nodes, self.gpus_per_node, self.cluster) != (None, None, None):
+            raise DomainError(
+                f"{_OWNER}: give either trace_cluster or nodes, gpus_per_node or cluster, not both"
+            )

@@ -10,8 +10,8 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
@@ -48,11 +48,14 @@ class TraceText:
     lines
         Lines without their ends; line k of the file is ``lines[k - 1]``. Bytes that are not UTF-8 stand in
         them as lone surrogates, so that the rows concerned, and no others, can be refused.
+    companions
+        Other files of the same trace by their role (:mod:`instances.readers.companions`).
     """
 
     file: str
     sha256: str
     lines: tuple[str, ...]
+    companions: Mapping[str, TraceText] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -60,7 +63,9 @@ class TraceText:
         return re.split(r"[/\\]", self.file)[-1] or self.file
 
     @classmethod
-    def of(cls, data: str | bytes, *, file: str = "<text>") -> TraceText:
+    def of(
+        cls, data: str | bytes, *, file: str = "<text>", companions: Mapping[str, TraceText] | None = None
+    ) -> TraceText:
         """Return the lines of a text or of decompressed bytes.
 
         Raises
@@ -76,7 +81,12 @@ class TraceText:
         lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         if lines[-1] == "":
             lines.pop()
-        return cls(file=file, sha256=hashlib.sha256(raw).hexdigest(), lines=tuple(lines))
+        return cls(
+            file=file,
+            sha256=hashlib.sha256(raw).hexdigest(),
+            lines=tuple(lines),
+            companions=dict(companions or {}),
+        )
 
     def rows(self) -> Iterator[tuple[int, str]]:
         """Yield (line number, line) of the lines that are neither blank nor comments (``#`` first)."""

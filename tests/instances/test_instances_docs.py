@@ -42,7 +42,8 @@ def test_every_reason_is_on_the_page(page: str, root: Path) -> None:
     for path in [root / "instances" / "selection.py", *sorted((root / "instances" / "readers").glob("*.py"))]:
         source = path.read_text(encoding="utf-8")
         reasons |= set(re.findall(r'(?:REFUSED|REPAIRED), "([a-z0-9-]+)"', source))
-        reasons |= set(re.findall(r'\.(?:refuse|repair)\(\s*row,\s*"([a-z0-9-]+)"', source))
+        reasons |= set(re.findall(r'(?:refuse|repair)\(\s*(?:row(?:\.line)?,\s*)?"([a-z0-9-]+)"', source))
+        reasons |= set(re.findall(r'"([a-z0-9-]+)" if (?:missing\(|column ==)', source))
         reasons |= set(re.findall(r'REFUSED, "([a-z0-9-]+)" if', source))
         reasons |= set(re.findall(r'unknown_reason="([a-z0-9-]+)"', source))
         reasons |= set(re.findall(r'^(?:AMBIGUOUS|SKIPPED) = "([a-z-]+)"', source, re.MULTILINE))
@@ -54,7 +55,7 @@ def test_every_reason_is_on_the_page(page: str, root: Path) -> None:
 
 def test_utilisation_table(page: str) -> None:
     """The printed utilisations are those in the code, all of them."""
-    section = page[page.index("| model | utilisation |") :]
+    section = page[page.index("| model | utilisation |") : page.index("### 2.2")]
     rows = re.findall(r"\| ([A-Z][^|]*?) \| ([0-9.]+) ", section)
     assert {model: float(value) for model, value in rows} == dict(UTILISATION)
     assert f"at most {UTILISATION_CAP}" in page
