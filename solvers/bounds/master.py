@@ -145,11 +145,15 @@ class Master:
             n += parts
         self.group, self.active = group, active
         self.room_s = np.array([self._model.length_s[group == g].sum() for g in range(n)])
+        self._sort_anew()
+        return True
+
+    def _sort_anew(self) -> None:
+        """Tell columns apart by the rows that there are now."""
         self._known.clear()
         batches, self._batches, self.columns = self._batches, [], 0
         for pool, columns in batches:
             self.add(pool, columns)
-        return True
 
     def solve(
         self, dear: FloatArray, unit: float, tolerance: float, time_limit_s: float, simplex: bool
@@ -230,9 +234,15 @@ class Master:
         for k in np.flatnonzero(x[:real] > 0.0):
             key = (int(places[k, 0]), int(places[k, 1]))
             use[key] = use.get(key, 0.0) + float(x[k] * took[k])
-        for (pool, at), used in use.items():
-            if used > self._pricers[pool].pool.units * self.room_s[at] * (1.0 + 1e-6):
-                self.active.add((pool, at))
+        full = {
+            (pool, at)
+            for (pool, at), used in use.items()
+            if used > self._pricers[pool].pool.units * self.room_s[at] * (1.0 + 1e-6)
+        }
+        if not full <= self.active:
+            # A column of a group that now has a row may come again for groups that have none.
+            self.active |= full
+            self._sort_anew()
         capacity = {
             (pool, at): max(0.0, -dual[row_of[pool, at]])
             * (unit / (self._pricers[pool].pool.units * self.room_s[at]))

@@ -334,7 +334,7 @@ TEXTS: list[tuple[Callable[[], object], str]] = [
     ),
     (
         lambda: Interference(model="psychic"),
-        "unknown slowdown model 'psychic'; known are: none, additive, crowding",
+        "unknown slowdown model 'psychic'; known are: none, additive, crowding, pair-product",
     ),
     (
         lambda: Interference(model="crowding", params=(("base", 0.1), ("base", 0.2))),

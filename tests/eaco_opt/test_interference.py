@@ -184,3 +184,32 @@ def test_equal_interferences_are_equal_objects() -> None:
     two = Interference(measured=list(rows[::-1]), model="crowding", params=[("slope", 0.2), ("base", 0.1)])  # type: ignore[arg-type]
     assert one == two
     assert dataclasses.replace(one, clamp=False) != one
+
+
+def test_larger_sets_from_pairs() -> None:
+    """`pair-product`: the factors of the pairs multiplied; unmeasured pairs get the sum of utilisations.
+
+    By hand, with utilisations 0.1, 0.2, 0.4, 0.8 of a to d: a beside b 1.1, b beside a 1.3; a and c, and b and
+    c, were not measured and take turns at a load below 1, so their factors are 1. In abc: a 1.1, b 1.3, c 1.
+    In bcd the pairs b+d and c+d have loads 1.0 and 1.2: b 1 * 1, c 1 * 1.2, d 1 * 1.2. In aab: a is beside
+    another a (1.5) and b: 1.65; b is beside a twice: 1.69.
+    """
+    rows = measured(("ab", (1.1, 1.3)), ("aa", (1.5, 1.5)), ("ae", (0.8, 0.7)), ("be", (1.0, 0.9)))
+    fields: dict[str, Any] = {"measured": rows, "model": "pair-product"}
+    assert factors("cd", **fields) == pytest.approx({"c": 1.2, "d": 1.2})
+    assert factors("abc", **fields) == pytest.approx({"a": 1.1, "b": 1.3, "c": 1.0})
+    assert factors("bcd", **fields) == pytest.approx({"b": 1.0, "c": 1.2, "d": 1.2})
+    assert factors("aab", **fields) == pytest.approx({"a": 1.65, "b": 1.69})
+    # Two pairs that ran faster together by noise do not make a larger set faster than alone.
+    assert factors("abe", **fields)["e"] == 1.0
+
+
+def test_a_measured_set_wins_over_its_pairs() -> None:
+    """A measured triple is looked up, and bounds the modelled pair inside it from above."""
+    rows = measured(("ab", (1.1, 1.3)), ("abc", (1.2, 1.4, 1.05)), ("bd", (1.4, 1.5)))
+    fields: dict[str, Any] = {"measured": rows, "model": "pair-product"}
+    assert factors("abc", **fields) == {"a": 1.2, "b": 1.4, "c": 1.05}
+    # abd: b is beside a (1.3) and d (1.4).
+    assert factors("abd", **fields)["b"] == pytest.approx(1.3 * 1.4)
+    # abcc: c beside a, b and c, all modelled as 1, but never below its 1.05 in abc.
+    assert factors("abcc", **fields)["c"] == 1.05
