@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
 from typing import Protocol
 
 from . import _validate as v
@@ -20,6 +20,7 @@ SLOWDOWN_MODELS = Registry("slowdown model", "eaco_opt.interference")
 SLOWDOWN_MODELS.register("none", "eaco_opt.slowdown:NoSlowdown")
 SLOWDOWN_MODELS.register("additive", "eaco_opt.slowdown:AdditiveUtilisation")
 SLOWDOWN_MODELS.register("crowding", "eaco_opt.slowdown:Crowding")
+SLOWDOWN_MODELS.register("pair-product", "eaco_opt.slowdown:PairProduct")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,8 @@ class Interference:
     model: str = "none"
     params: tuple[tuple[str, float], ...] = ()
     clamp: bool = True
+    _rows: dict[tuple[str, ...], dict[str, float]] = field(init=False, repr=False, compare=False)
+    _largest: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -156,6 +159,9 @@ class Interference:
             values[key] = v.real("interference", f"params[{key}]", value)
         put(self, "params", tuple(sorted(values.items())))
         v.flag("interference", "clamp", self.clamp)
+        # Tables of thousands of pairs are read for every set that is met: by key, not row by row.
+        put(self, "_rows", {m.kinds: dict(zip(m.kinds, m.factors, strict=True)) for m in self.measured})
+        put(self, "_largest", max(map(len, sets), default=0))
         SLOWDOWN_MODELS.get(self.model)(dict(self.params))
 
     @staticmethod
@@ -189,13 +195,17 @@ class Interference:
             raise DomainError(
                 f"interference: {'+'.join(key)} holds a pair that cannot share; it has no slowdown"
             )
-        for row in self.measured:
-            if row.kinds == key:
-                return dict(zip(row.kinds, row.factors, strict=True))
+        known = self._rows.get(key)
+        if known is not None:
+            return dict(known)
         model: SlowdownModel = SLOWDOWN_MODELS.get(self.model)(dict(self.params))
         owner = f"slowdown model {self.model!r}"
         try:
-            raw = model.factors([demands[k] for k in key])
+            from_pairs = getattr(model, "from_pairs", None)
+            if from_pairs is not None and len(key) > 2:
+                raw = from_pairs(self._pairs(key, demands))
+            else:
+                raw = model.factors([demands[k] for k in key])
         except ArithmeticError as error:
             raise DomainError(
                 f"{owner}: factors of {'+'.join(key)} cannot be worked out ({error}); check its parameters"
@@ -208,14 +218,20 @@ class Interference:
                 f"slowdown model {self.model!r}", f"factor of {kind} in {'+'.join(key)}", factor, above=0.0
             )
         if self.clamp:
-            for row in self.measured:
-                shared = dict(zip(row.kinds, row.factors, strict=True))
-                if len(row.kinds) < len(key) and _contains(key, row.kinds):
-                    for kind in set(row.kinds):
-                        out[kind] = max(out[kind], shared[kind])
-            for row in self.measured:
-                shared = dict(zip(row.kinds, row.factors, strict=True))
-                if len(row.kinds) > len(key) and _contains(row.kinds, key):
-                    for kind in set(key):
-                        out[kind] = min(out[kind], shared[kind])
+            for size in range(2, min(len(key), self._largest + 1)):
+                for kinds in set(combinations(key, size)):
+                    for kind, factor in self._rows.get(kinds, {}).items():
+                        out[kind] = max(out[kind], factor)
+            if self._largest > len(key):
+                for kinds, shared in self._rows.items():
+                    if len(kinds) > len(key) and _contains(kinds, key):
+                        for kind in set(key):
+                            out[kind] = min(out[kind], shared[kind])
         return out
+
+    def _pairs(self, key: tuple[str, ...], demands: Mapping[str, KindDemand]) -> list[list[float]]:
+        """Return [i][k], the slowdown of member i beside member k alone; 1 where i is k."""
+        return [
+            [1.0 if i == k else self.factors((a, b), demands)[a] for k, b in enumerate(key)]
+            for i, a in enumerate(key)
+        ]

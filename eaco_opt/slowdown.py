@@ -75,3 +75,24 @@ class Crowding:
         load = sum(m.gpu_util_mean for m in members)
         factor = 1.0 + more * (self._base + self._slope * load**self._exponent)
         return (max(load, factor),) * len(members)
+
+
+class PairProduct(AdditiveUtilisation):
+    """Each neighbour slows a job as in their pair: the factor is the product over neighbours, at least 1.
+
+    Pairs come from the table of measured sets. A pair that is not there gets the sum of mean utilisations,
+    at least 1, as in the model ``additive``. docs/predictors.md says why it is not the sum of excesses.
+    """
+
+    def __init__(self, params: Mapping[str, float]) -> None:
+        take("pair-product", params)
+
+    def from_pairs(self, pairs: Sequence[Sequence[float]]) -> tuple[float, ...]:
+        """Return the factor of each member of a set of three and more.
+
+        Parameters
+        ----------
+        pairs
+            (n, n) slowdown of member i beside member k alone, 1 on the diagonal.
+        """
+        return tuple(max(1.0, math.prod(row)) for row in pairs)
