@@ -70,10 +70,16 @@ class Reader(Protocol):
     A reader raises :class:`~eaco_opt.errors.TraceError` when the file as a whole is not of its format, with
     file, line, what was expected and what was got. A single bad row is a note, never an error.
 
+    The attribute ``SAMPLE`` is a small text of the format with two rows, both taken; the conformance tests
+    read it, and mutilate it in all ways that files get mutilated.
+
     A trace of several files has an attribute ``FILES`` (:class:`~instances.readers.companions.Files`), and
-    finds the others in ``text.companions``. A reader whose trace describes its cluster has a method
-    ``cluster(text)`` that returns it, for the option ``trace_cluster``.
+    finds the others in ``text.companions``; ``COMPANION_SAMPLES`` are their samples by role. A reader whose
+    trace describes its cluster has a method ``cluster(text)`` that returns it, for the option
+    ``trace_cluster``.
     """
+
+    SAMPLE: str
 
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace."""

@@ -39,6 +39,14 @@ with this a job can still run alone under the default U_threshold."""
 class Acme:
     """The Acme traces Seren and Kalos; running time is end - start."""
 
+    SAMPLE = (
+        "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,duration,queue,gpu_time\n"
+        "1,u1,1,8,64,Pretrain,COMPLETED,2023-03-01 00:00:06+08:00,2023-03-01 00:00:10+08:00,"
+        "2023-03-01 01:00:10+08:00,3600,4.0,28800\n"
+        "2,u1,1,1,8,Evaluation,FAILED,2023-03-01 00:01:00+08:00,2023-03-01 00:01:00+08:00,"
+        "2023-03-01 00:02:00+08:00,60,0.0,60\n"
+    )
+
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace.
 

@@ -56,6 +56,13 @@ SERVER = ServerPower(idle_w=100.0, busy_w=300.0)
 class AlibabaOpenb:
     """Alibaba's openb trace of 2023: pods, with fractions of a GPU; its nodes as a cluster."""
 
+    SAMPLE = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,"
+        "scheduled_time\n"
+        "pod-0,6000,12288,1,460,,LS,Running,427061,902960,427061\n"
+        "pod-1,6000,12288,8,1000,V100M32|T4,LS,Succeeded,427000,427900,427500\n"
+    )
+
     FILES = Files(
         main="openb_pod_list_*.csv",
         companions=(Companion(role="nodes", pattern="openb_node_list_gpu_node.csv", needed=False),),

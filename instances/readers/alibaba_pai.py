@@ -9,7 +9,9 @@ tasks.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +72,15 @@ class _Request:
 
 class AlibabaPai:
     """Alibaba's PAI trace of 2020: job, task and instance tables; GPUs in percent."""
+
+    SAMPLE = "j1,i1,u1,Terminated,1000.0,5000.0\nj2,i2,u1,Failed,1500.0,1800.0\n"
+    COMPANION_SAMPLES: ClassVar[Mapping[str, str]] = {
+        "task": (
+            "j1,worker,2.0,Terminated,1100.0,4900.0,600.0,29.3,50.0,T4\n"
+            "j1,ps,1.0,Terminated,1100.0,4900.0,600.0,29.3,,\n"
+            "j2,tensorflow,1.0,Failed,1600.0,1700.0,600.0,29.3,25.0,MISC\n"
+        )
+    }
 
     FILES = Files(
         main="pai_job_table.csv",

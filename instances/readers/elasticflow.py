@@ -29,6 +29,12 @@ KIND = "elasticflow-job"
 class ElasticFlow:
     """ElasticFlow's traces: running times and absolute deadlines in seconds."""
 
+    SAMPLE = (
+        "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n"
+        "a,100,3249,vgg16,5000,32,1,1075\n"
+        "b,50,482,bert,900,64,8,360\n"
+    )
+
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace.
 

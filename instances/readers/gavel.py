@@ -138,6 +138,11 @@ def fit_utilisation(table: Throughputs) -> dict[str, float]:
 class Gavel:
     """Gavel's job traces of 7, 10 or 12 tab-separated columns; running times from measured throughputs."""
 
+    SAMPLE = (
+        "ResNet-18 (batch size 16)\tpython3 main.py\t-n\t1\t24000\t0.000000\t1\n"
+        "LM (batch size 5)\tpython3 main.py\t-n\t1\t60000\t30.5\t1\n"
+    )
+
     def __init__(self) -> None:
         self._tables: dict[str, Throughputs] | None = None
 

@@ -37,6 +37,12 @@ MIB_PER_GIB = 1024.0
 class Lucid:
     """Lucid's job logs: Helios columns with model, measured GPU utilisation and memory."""
 
+    SAMPLE = (
+        "job_id,user,vc,gpu_num,cpu_num,state,submit_time,duration,dataset,model,batchsize,amp,gpu_util,gmem\n"
+        "1,u,vcA,1,4,COMPLETED,2020-09-01 00:03:11,1200,CIFAR-10,ResNet18,32,0,57.8,2458\n"
+        "2,u,vcA,8,4,FAILED,2020-09-01 00:05:11,60,ImageNet,ResNet50,64,1,93.1,9216\n"
+    )
+
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace.
 

@@ -35,6 +35,13 @@ under the default U_threshold."""
 class Muri:
     """Job lists of Muri: milliseconds, and GPU utilisation from the times of one iteration."""
 
+    SAMPLE = (
+        "job_id,num_gpu,submit_time,iterations,model_name,batch_size,duration,interval,iteration_time,"
+        "resource_time_0,resource_time_1,resource_time_2,priority\n"
+        "0,8,0,10956,gpt2,4,5095000,91000,437,0.6,419,49,0\n"
+        "1,1,1534000,1463,vgg16,16,281000,28000,107,117,68,0,1\n"
+    )
+
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace.
 

@@ -41,6 +41,12 @@ UTILISATION = 0.52
 class PhillyCsv:
     """The Philly trace as CSV (timestamp, duration, num_gpus, gpu_time, cluster), US Pacific time."""
 
+    SAMPLE = (
+        "timestamp,duration,num_gpus,gpu_time,cluster\n"
+        "2017-10-09 06:13:03,2951.0,2,5902.0,6214e9\n"
+        "2017-10-09 07:01:55,66.0,1,66.0,11cb48\n"
+    )
+
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace.
 

@@ -147,6 +147,9 @@ class Pollux:
     """Pollux workloads; running times from the measured table of its six applications."""
 
     reader = "pollux"
+    SAMPLE = (
+        "name,time,application,num_replicas,batch_size\ncifar10-0,107,cifar10,1,128\nncf-1,60,ncf,4,1024\n"
+    )
 
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace.

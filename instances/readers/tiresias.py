@@ -27,6 +27,12 @@ KIND = "tiresias-job"
 class Tiresias:
     """Job lists of the Tiresias simulator, with running times in seconds."""
 
+    SAMPLE = (
+        "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n"
+        "0,1,0,606,vgg19,164,30\n"
+        "1,8,30,133,vgg11,147,23\n"
+    )
+
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace.
 
