@@ -8,7 +8,8 @@ instance   :func:`instance_to_json`,       :func:`write_instance`,
 cluster    :func:`cluster_to_json`,        :func:`write_cluster`,
            :func:`cluster_from_json`       :func:`read_cluster`
 profiles   :func:`profiles_to_json`,       :func:`write_profiles`,
-           :func:`profiles_from_json`,     :func:`read_profiles`
+           :func:`profiles_from_json`,     :func:`read_profiles`,
+           :func:`profile_set_from_json`,  :func:`read_profile_set`
            :func:`profiles_from_csv`
 schedule   :func:`schedule_to_json`,       :func:`write_schedule`,
            :func:`schedule_from_json`,     :func:`read_schedule`
@@ -39,11 +40,12 @@ from .errors import FormatError, UnknownNameError
 from .instance import Instance
 from .io_digest import instance_digest
 from .io_instance import cluster_from_json, cluster_to_json, instance_from_json, instance_to_json
-from .io_profiles import profiles_from_csv, profiles_from_json, profiles_to_json
+from .io_profiles import profile_set_from_json, profiles_from_csv, profiles_from_json, profiles_to_json
 from .io_schedule import schedule_from_csv, schedule_from_json, schedule_to_csv, schedule_to_json
 from .io_text import MAX_BYTES, Source, pack, read_text, source_name, suffixes
 from .output import refuse_existing, write_bytes
 from .profile import Profile
+from .profile_set import ProfileSet
 from .schedule import Schedule
 
 __all__ = [
@@ -58,7 +60,9 @@ __all__ = [
     "write_cluster",
     "profiles_to_json",
     "profiles_from_json",
+    "profile_set_from_json",
     "profiles_from_csv",
+    "read_profile_set",
     "read_profiles",
     "write_profiles",
     "schedule_to_json",
@@ -132,8 +136,8 @@ def write_cluster(path: Source, cluster: Cluster, *, force: bool = False) -> Non
     write_bytes(path, pack(path, cluster_to_json(cluster)), force=force)
 
 
-def read_profiles(path: Source, *, max_bytes: int = MAX_BYTES) -> tuple[Profile, ...]:
-    """Return the profiles in a file: CSV if its name ends in ``.csv``, else JSON.
+def read_profile_set(path: Source, *, max_bytes: int = MAX_BYTES) -> ProfileSet:
+    """Return what a file of profiles holds: CSV if its name ends in ``.csv``, else JSON.
 
     Parameters
     ----------
@@ -150,11 +154,17 @@ def read_profiles(path: Source, *, max_bytes: int = MAX_BYTES) -> tuple[Profile,
         It cannot be read.
     """
     text = read_text(path, max_bytes=max_bytes)
-    from_text = profiles_from_csv if suffixes(path)[0] == ".csv" else profiles_from_json
-    return from_text(text, source=source_name(path))
+    if suffixes(path)[0] == ".csv":
+        return ProfileSet(profiles=profiles_from_csv(text, source=source_name(path)))
+    return profile_set_from_json(text, source=source_name(path))
 
 
-def write_profiles(path: Source, profiles: Iterable[Profile], *, force: bool = False) -> None:
+def read_profiles(path: Source, *, max_bytes: int = MAX_BYTES) -> tuple[Profile, ...]:
+    """Return the profiles alone of :func:`read_profile_set`, which see for parameters and errors."""
+    return read_profile_set(path, max_bytes=max_bytes).profiles
+
+
+def write_profiles(path: Source, profiles: Iterable[Profile] | ProfileSet, *, force: bool = False) -> None:
     """Write profiles as JSON, in the order given; parameters and errors as :func:`write_instance`.
 
     A name that ends in ``.csv`` is refused (``FormatError``), because it would be read as CSV.

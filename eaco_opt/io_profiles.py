@@ -1,6 +1,7 @@
-"""Profiles as JSON and as CSV: a user's own measured workloads (docs/formats.md).
+"""Profiles as JSON and as CSV: measured workloads (docs/formats.md).
 
-The JSON form holds the profiles as they stand in an instance. The CSV form has one row for each epoch time;
+The JSON form holds the profiles as they stand in an instance, with what was measured about sharing and power
+limits. The CSV form has one row for each epoch time;
 rows of one name are one profile, and must agree in everything but GPU type, count and epoch time.
 """
 
@@ -15,32 +16,81 @@ from typing import Any
 
 from . import _validate as v
 from .errors import DomainError, FormatError
-from .io_instance import PROFILE
-from .io_json import Document, Keys, Layout, ListOf, document_text, header, parse
+from .io_instance import INTERFERENCE, PROFILE, USAGE
+from .io_json import (
+    Document,
+    Keys,
+    Layout,
+    ListOf,
+    Number,
+    Pairs,
+    Record,
+    Text,
+    document_text,
+    header,
+    parse,
+)
 from .profile import EpochTime, Profile, checked_profiles
+from .profile_set import PowerLimit, ProfileSet
 
 PROFILES_FORMAT = "eaco-opt/profiles"
 VERSION = 1
 """Version that is written."""
 
-PROFILES = Keys("profiles", {"profiles": ListOf(PROFILE)}, ["profiles"])
+POWER_LIMIT = Record(
+    PowerLimit,
+    "a power limit",
+    {
+        "profile": Text(),
+        "gpu_type": Text(),
+        "limit_w": Number(),
+        "epoch_time_s": Number(),
+        "power_w": Number(),
+    },
+)
+PROFILES = Keys(
+    "profiles",
+    {
+        "profiles": ListOf(PROFILE),
+        "usage": ListOf(USAGE),
+        "truth": INTERFERENCE,
+        "power_limits": ListOf(POWER_LIMIT),
+        "metadata": Pairs(Text()),
+    },
+    ["profiles"],
+)
 
-_LAYOUT: Layout = {"profiles": [None]}
+_LAYOUT: Layout = {
+    "profiles": [None],
+    "usage": [None],
+    "truth": {"cannot_share": [None], "measured": [None]},
+    "power_limits": [None],
+    "metadata": {},
+}
 
 
-def _profiles_v1(document: Document, body: dict[str, Any]) -> tuple[Profile, ...]:
-    found = PROFILES.read(document, (), body)["profiles"]
+def _profiles_v1(document: Document, body: dict[str, Any]) -> ProfileSet:
+    found = PROFILES.read(document, (), body)
     try:
-        return checked_profiles("profiles", found)
+        checked_profiles("profiles", found["profiles"])
     except DomainError as error:
         raise document.placed(error, ("profiles",)) from None
+    try:
+        return ProfileSet(**found)
+    except DomainError as error:
+        raise document.placed(error, (), PROFILES.fields) from None
 
 
-_READERS: dict[int, Callable[[Document, dict[str, Any]], tuple[Profile, ...]]] = {1: _profiles_v1}
+_READERS: dict[int, Callable[[Document, dict[str, Any]], ProfileSet]] = {1: _profiles_v1}
 
 
-def profiles_to_json(profiles: Iterable[Profile]) -> str:
+def profiles_to_json(profiles: Iterable[Profile] | ProfileSet) -> str:
     """Return profiles as JSON text, in the order given: the same profiles, the same text.
+
+    Parameters
+    ----------
+    profiles
+        The profiles; a :class:`~eaco_opt.profile_set.ProfileSet` with what else was measured.
 
     Raises
     ------
@@ -49,13 +99,18 @@ def profiles_to_json(profiles: Iterable[Profile]) -> str:
     FormatError
         A text in them holds half of a surrogate pair, which no file can hold.
     """
-    checked = checked_profiles("profiles", profiles)
-    value = {"format": PROFILES_FORMAT, "version": VERSION, **PROFILES.write({"profiles": checked})}
+    held = profiles if isinstance(profiles, ProfileSet) else _set_of(profiles)
+    fields = {key: getattr(held, key) for key in PROFILES.fields}
+    value = {"format": PROFILES_FORMAT, "version": VERSION, **PROFILES.write(fields)}
     return document_text("profiles", value, _LAYOUT)
 
 
-def profiles_from_json(text: str, *, source: str = "profiles") -> tuple[Profile, ...]:
-    """Return the profiles that a JSON text states; the inverse of :func:`profiles_to_json`.
+def _set_of(profiles: Iterable[Profile]) -> ProfileSet:
+    return ProfileSet(profiles=checked_profiles("profiles", profiles))
+
+
+def profile_set_from_json(text: str, *, source: str = "profiles") -> ProfileSet:
+    """Return what a JSON text of profiles states; the inverse of :func:`profiles_to_json`.
 
     Parameters
     ----------
@@ -75,6 +130,11 @@ def profiles_from_json(text: str, *, source: str = "profiles") -> tuple[Profile,
     document = parse(text, source=source)
     version, body = header(document, PROFILES_FORMAT, _READERS)
     return _READERS[version](document, body)
+
+
+def profiles_from_json(text: str, *, source: str = "profiles") -> tuple[Profile, ...]:
+    """Return the profiles alone of :func:`profile_set_from_json`, which see for parameters and errors."""
+    return profile_set_from_json(text, source=source).profiles
 
 
 # CSV ---------------------------------------------------------------------------------------------

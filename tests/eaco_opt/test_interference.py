@@ -189,7 +189,7 @@ def test_equal_interferences_are_equal_objects() -> None:
 def test_larger_sets_from_pairs() -> None:
     """`pair-product`: the factors of the pairs multiplied; unmeasured pairs get the sum of utilisations.
 
-    By hand, with utilisations 0.1, 0.2, 0.4, 0.8 of a to d: a beside b 1.1, b beside a 1.3; a and c, and b and
+    By hand, utilisations being 0.1, 0.2, 0.4, 0.8: a beside b 1.1, b beside a 1.3; a and c, and b and
     c, were not measured and take turns at a load below 1, so their factors are 1. In abc: a 1.1, b 1.3, c 1.
     In bcd the pairs b+d and c+d have loads 1.0 and 1.2: b 1 * 1, c 1 * 1.2, d 1 * 1.2. In aab: a is beside
     another a (1.5) and b: 1.65; b is beside a twice: 1.69.

@@ -30,8 +30,9 @@ from eaco_opt.io import (
     schedule_to_json,
 )
 from eaco_opt.io_json import Record
-from eaco_opt.io_profiles import PROFILES
+from eaco_opt.io_profiles import POWER_LIMIT, PROFILES
 from eaco_opt.io_schedule import SCHEDULE, SEGMENT
+from eaco_opt.profile_set import ProfileSet
 from eaco_opt.schedule import Schedule, ScheduleClass, Segment
 from tests.strategies import small_instances, small_instances_with_schedules
 
@@ -137,7 +138,13 @@ def test_documents_follow_the_dataclasses() -> None:
     same_fields(json_schema("instance"), forms.INSTANCE, HEADER)
     same_fields(json_schema("cluster"), forms.CLUSTER, HEADER | {"groups"})
     profiles = json_schema("profiles")
-    assert set(profiles["properties"]) - HEADER == set(PROFILES.fields) == set(profiles["required"]) - HEADER
+    assert set(profiles["properties"]) - HEADER == set(PROFILES.fields)
+    assert {f.name for f in dataclasses.fields(ProfileSet)} == set(PROFILES.fields)
+    assert set(profiles["required"]) - HEADER == {"profiles"}
+    defaults = {f.name: f.default for f in dataclasses.fields(ProfileSet) if f.name != "profiles"}
+    for key, default in defaults.items():
+        assert profiles["properties"][key]["default"] == PROFILES.fields[key].write(default), key
+    same_fields(profiles["$defs"]["power_limit"], POWER_LIMIT)
     schedule = json_schema("schedule")
     fields = {f.name for f in dataclasses.fields(Schedule)}
     assert set(schedule["properties"]) - HEADER == fields == set(SCHEDULE.fields)
@@ -151,7 +158,7 @@ def test_shared_definitions_are_the_same() -> None:
     """What instances and clusters or profiles both define, they define alike, and nothing is left."""
     instance, cluster = json_schema("instance"), json_schema("cluster")
     for name, part in json_schema("profiles")["$defs"].items():
-        assert instance["$defs"][name] == part
+        assert name == "power_limit" or instance["$defs"][name] == part
     for name, part in cluster["$defs"].items():
         assert instance["$defs"][name] == part
     assert set(instance["$defs"]) == {*RECORDS, "name", "group"}
