@@ -122,7 +122,7 @@ class Configurations:
     pools
         One by node type that some job may use.
     epochs
-        (J,) n_j, loosened.
+        (J,) n_j, loosened, and less what may have run before the earliest release, which is in no interval.
     job_class
         (J,) class numbers.
     first, last
@@ -169,8 +169,8 @@ def configurations(instance: Instance) -> Configurations:
         users = [j for j in range(jobs) if t in allowed[j]]
         if nodes and users:
             pools.append(_pool(instance, t, nodes, users, power))
-    epochs = view.epochs * (1.0 - PROGRESS_TOLERANCE)
-    release = np.array([r - time_tolerance_s(r) for r in view.release_s], dtype=np.float64)
+    early = np.array([r - time_tolerance_s(r) for r in view.release_s], dtype=np.float64)
+    release = np.maximum(0.0, early)
     finite = np.isfinite(view.deadline_s)
     deadline = view.deadline_s.copy()
     deadline[finite] += [time_tolerance_s(d) for d in view.deadline_s[finite]]
@@ -178,9 +178,11 @@ def configurations(instance: Instance) -> Configurations:
     fastest = np.full(jobs, np.inf)
     for pool in pools:
         least = _least_sigma(pool, int(view.job_class.max(initial=-1)) + 1)
-        fastest = np.minimum(fastest, epochs * pool.tau_s * least[view.job_class])
+        fastest = np.minimum(fastest, pool.tau_s * least[view.job_class])
+    # What runs before the earliest release, within the tolerance of times, costs no energy.
+    epochs = np.maximum(0.0, view.epochs * (1.0 - PROGRESS_TOLERANCE) - (release - early) / fastest)
     nowhere = tuple(int(j) for j in range(jobs) if not allowed[j])
-    makespan = float(np.max(view.release_s + fastest, initial=0.0)) if not nowhere else 0.0
+    makespan = float(np.max(release + epochs * fastest, initial=0.0)) if not nowhere else 0.0
     return Configurations(
         pools=tuple(pools),
         epochs=epochs,

@@ -7,8 +7,10 @@ of the independent checker (:mod:`eaco_opt.checker`), in rationals and 50-digit 
     L(pi) = sum over j of n_j pi_j  -  sum over pools, intervals I of  M |I| v(I)  + constant
 
 with v(I) the largest worth of any pattern. Gains of jobs are rounded up and costs of patterns down to
-multiples of ``2**-SCALE_BITS`` of the largest, so that v(I) is never too small; all else is exact but for
-powers with fractional exponents, right to 50 digits, for which ``1e-40`` of all terms is given away.
+multiples of ``2**-SCALE_BITS`` of the largest, so that v(I) is never too small. Energy counts from the
+earliest release on: what the tolerance of times lets jobs do before it is taken off n_j, and no interval
+begins earlier. All else is exact but for powers with fractional exponents, right to 50 digits, for which
+``1e-40`` of all terms is given away.
 
 Available jobs are kept sorted by gain for each context (class and slowdown) while time is swept, so that
 1,000 jobs take some seconds.
@@ -29,7 +31,6 @@ from numpy.typing import NDArray
 from eaco_opt.checker import SetTables, exact_tables
 from eaco_opt.instance import Instance
 from eaco_opt.limits import ObjectiveForm
-from eaco_opt.sets import WIDTH
 
 from ..verify import InternalError
 
@@ -81,11 +82,7 @@ def _certified(instance: Instance, prices: NDArray[np.float64], energy_only: boo
     rates = _rates(instance, tables, energy_only)
     pi = [Fraction(float(price)) for price in prices]
     origin = min(job.release for job in tables.jobs)
-    total = Fraction(0)
-    for job, price in zip(tables.jobs, pi, strict=True):
-        total += job.epochs * (1 - SHARE_TOLERANCE) * price
-    size = abs(total)
-    makespan = Fraction(0)
+    lost = Fraction(0)
     sleeping = Fraction(0)
     quickest: dict[int, Fraction] = {}
     for t, node_type in enumerate(instance.cluster.node_types):
@@ -94,18 +91,23 @@ def _certified(instance: Instance, prices: NDArray[np.float64], energy_only: boo
         if not nodes:
             continue
         pool = _Pool(instance, tables, t, nodes, rates, pi)
-        lost = pool.lost(origin)
-        if lost is None:
+        of_pool = pool.lost(origin)
+        if of_pool is None:
             return None
-        total -= lost
-        size += lost
+        lost += of_pool
         for j, fast in pool.quickest():
             quickest[j] = min(fast, quickest.get(j, fast))
-    for j, fast in quickest.items():
-        job = tables.jobs[j]
-        makespan = max(makespan, job.release - origin + job.epochs * (1 - SHARE_TOLERANCE) * fast)
-    total += rates.energy * sleeping * makespan
-    return total - GIVEN_AWAY * size
+    makespan = Fraction(0)
+    earned = Fraction(0)
+    for j, (job, price) in enumerate(zip(tables.jobs, pi, strict=True)):
+        epochs = job.epochs * (1 - SHARE_TOLERANCE)
+        begin = _earliest(Fraction(job.release) - origin)
+        if j in quickest:
+            epochs = max(Fraction(0), epochs - max(Fraction(0), -begin) / quickest[j])
+            makespan = max(makespan, max(Fraction(0), begin) + epochs * quickest[j])
+        earned += epochs * price
+    constant = rates.energy * sleeping * makespan
+    return earned - lost + constant - GIVEN_AWAY * (earned + lost + constant)
 
 
 def confirmed(
@@ -132,6 +134,11 @@ def confirmed(
             f"{None if proved is None else float(proved)!r}. This is an error of the bound; please report it"
         )
     return min(value, math.nextafter(float(proved), -math.inf))
+
+
+def _earliest(release: Fraction) -> Fraction:
+    """Return when a job may start at the earliest, within the tolerance of times."""
+    return release - SECOND_TOLERANCE - SHARE_TOLERANCE * release
 
 
 def _fraction(value: Decimal | Fraction) -> Fraction:
@@ -196,7 +203,7 @@ class _Pool:
         self._most: list[int] = []
         costs: list[Fraction] = []
         shapes: list[list[tuple[int, int]]] = []
-        most = min(instance.limits.max_share, WIDTH)
+        most = instance.limits.max_share
         for key in _multisets(counts, most, lambda k: not tables.findings(t, tuple(members[c] for c in k))):
             kinds = tuple(sorted(members[c].kind for c in key))
             cpu = sum((self._cpu(tables, members[c].kind) for c in key), Fraction(0))
@@ -260,8 +267,7 @@ class _Pool:
         changes: dict[Fraction, tuple[list[int], list[int]]] = {}
         for j in self.users:
             job = self._tables.jobs[j]
-            release = Fraction(job.release) - origin
-            begin = release - SECOND_TOLERANCE - SHARE_TOLERANCE * abs(release)
+            begin = max(Fraction(0), _earliest(Fraction(job.release) - origin))
             changes.setdefault(begin, ([], []))[0].append(j)
             if job.deadline is not None:
                 deadline = Fraction(job.deadline) - origin

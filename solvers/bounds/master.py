@@ -32,6 +32,9 @@ IntArray = NDArray[np.int64]
 OBJECTIVE = 1e3
 """The first bound is brought to this in the solver's units."""
 
+LEAST_EPOCHS = 1e-9
+"""Jobs that need less, because the tolerances hide them, count as needing this; prices stay valid."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
@@ -173,15 +176,15 @@ class Master:
         simplex
             Whether to use the simplex method.
         """
-        model = self._model
-        jobs = len(model.epochs)
+        jobs = len(self._model.epochs)
+        epochs = np.maximum(self._model.epochs, LEAST_EPOCHS)
         acting = sorted(self.active)
         row_of = {key: jobs + r for r, key in enumerate(acting)}
         cost, index, value, counts, seconds, where = [], [], [], [], [], []
         for pool, columns in self._batches:
             pricer = self._pricers[pool]
             held = columns.jobs >= 0
-            part = np.where(held, pricer.yields(columns) / model.epochs[columns.jobs], 0.0)
+            part = np.where(held, pricer.yields(columns) / epochs[columns.jobs], 0.0)
             took = 1.0 / part.max(axis=1)  # seconds in which the quickest job is done
             group = self.group[columns.interval]
             row = np.array([row_of.get((pool, int(g)), -1) for g in group], dtype=np.int64)
@@ -250,7 +253,7 @@ class Master:
         }
         return Solved(
             value=float(solver.getInfo().objective_function_value) * unit,
-            prices=np.maximum(0.0, dual[:jobs]) * unit / model.epochs,
+            prices=np.maximum(0.0, dual[:jobs]) * unit / epochs,
             capacity=capacity,
             missing=float(x[real:].sum()),
             use_s=pattern_s,
