@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -86,10 +87,15 @@ class Book:
     text: TraceText
     read: int = 0
     _notes: list[RowNote] = field(default_factory=list)
-    _numbers: dict[str, list[float]] = field(default_factory=lambda: {k: [] for k in NUMBERS})
+    _numbers: dict[str, array[float]] = field(default_factory=lambda: {k: array("d") for k in NUMBERS})
     _model: list[str] = field(default_factory=list)
     _vc: list[str] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
+
+    @property
+    def notes(self) -> tuple[RowNote, ...]:
+        """Return the refusals and repairs so far."""
+        return tuple(self._notes)
 
     def refuse(self, row: int, reason: str, what: str) -> None:
         """Note that a row, given by its line, is not taken."""

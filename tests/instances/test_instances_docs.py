@@ -12,9 +12,21 @@ import pytest
 from instances import GENERATORS, READERS, ImportOptions, generate
 from instances.generators.common import DEFAULT_EPOCHS, DEFAULT_LOAD, DEFAULT_SLACK
 from instances.generators.production import stored_fit
-from instances.readers import native
+from instances.readers import (
+    acme,
+    elasticflow,
+    lucid,
+    muri,
+    native,
+    philly_csv,
+    pollux,
+    tiresias,
+)
+from instances.readers import alibaba_openb as openb
+from instances.readers import alibaba_pai as pai
 from instances.readers.gavel import LAYOUTS, UNKNOWN_UTILISATION, UTILISATION, UTILISATION_CAP
 from instances.readers.options import DEFAULT_NODES
+from instances.readers.table import LARGEST_SHARE
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +101,28 @@ def test_layouts_of_gavel(page: str) -> None:
     ):
         numbers = [str(layout[field] + 1) if field in layout else "" for layout in LAYOUTS.values()]
         assert f"| {title} | {' | '.join(numbers)} |".replace("|  |", "| |") in page, title
+
+
+def test_columns_of_readers(page: str) -> None:
+    """Every column that a reader of tables reads is in the dictionary of its section."""
+    read = {
+        "acme-2024": (*acme.REQUIRED, *acme.OPTIONAL),
+        "alibaba-openb-2023": (*openb.REQUIRED, *openb.OPTIONAL, *openb.NODE_COLUMNS),
+        "alibaba-pai-2020": (*pai.JOB, *pai.TASK, *pai.INSTANCE),
+        "elasticflow": (*elasticflow.REQUIRED, *elasticflow.OPTIONAL),
+        "lucid": (*lucid.REQUIRED, *lucid.OPTIONAL),
+        "muri": (*muri.REQUIRED, *muri.OPTIONAL),
+        "philly-csv": (*philly_csv.REQUIRED, *philly_csv.OPTIONAL),
+        "pollux": (*pollux.REQUIRED, *pollux.OPTIONAL),
+        "tiresias": (*tiresias.REQUIRED, *tiresias.OPTIONAL),
+    }
+    sections = {
+        m[1]: m[2] for m in re.finditer(r"^### [0-9.]+ `(.*?)`\n(.*?)(?=^##)", page, re.MULTILINE | re.DOTALL)
+    }
+    for name, columns in read.items():
+        assert not {c for c in columns if f"`{c}`" not in sections[name]}, name
+    assert f"{LARGEST_SHARE} f, mean and peak" in page
+    for model, (memory_gib, idle_w, full_w) in openb.GPU.items():
+        plain = model.removesuffix("M16").removesuffix("M32")
+        assert re.search(rf"{plain}[A-Z0-9 a-z]* {idle_w:g}\s+and\s+{full_w:g}\s+W", page), model
+        assert f"{memory_gib:g}" in sections["alibaba-openb-2023"]
