@@ -105,6 +105,11 @@ class Book:
         """Note that a row, given by its line, is taken with a change."""
         self._note(row, REPAIRED, reason, what)
 
+    @property
+    def notes(self) -> tuple[RowNote, ...]:
+        """Refusals and repairs so far."""
+        return tuple(self._notes)
+
     def _note(self, line: int, action: str, reason: str, what: str) -> None:
         self._notes.append(RowNote(file=self.text.file, line=line, action=action, reason=reason, text=what))
 
@@ -249,7 +254,7 @@ class Book:
             utilisation=np.array(numbers["utilisation"], dtype=np.float64),
             memory_gib=np.array(numbers["memory"], dtype=np.float64),
             time_zone=time_zone,
-            notes=tuple(self._notes),
+            notes=self.notes,
             assumptions={
                 **{
                     f"trace.{role}_table": f"{file.name}, sha256 {file.sha256}"
