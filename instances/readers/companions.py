@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import fnmatch
 import os
 from collections.abc import Callable
@@ -94,7 +93,7 @@ class Files:
                     f"{companion.pattern}, got none; put it into the folder {printable(str(folder))}"
                 )
         beside = {role: read(file) for role, file in found.items() if file != main}
-        return dataclasses.replace(read(main), companions=beside)
+        return read(main).beside(beside)
 
 
 def _one(folder: Path, pattern: str, role: str) -> Path | None:

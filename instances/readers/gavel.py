@@ -41,6 +41,9 @@ LAYOUTS: Mapping[int, Mapping[str, int]] = {
 }
 """Positions of the columns that are read, by number of columns."""
 
+TAB = "\t"
+EXPECTED = "7, 10 or 12 tab-separated columns"
+
 UTILISATION: Mapping[str, float] = {
     "A3C": 0.83,
     "CycleGAN": 1.0,
@@ -156,17 +159,20 @@ class Gavel:
         TraceError
             No row has 7, 10 or 12 tab-separated columns.
         """
-        rows = [(number, line.split("\t")) for number, line in text.rows()]
-        if not rows:
-            raise TraceError(f"{text.file}: expected rows of 7, 10 or 12 tab-separated columns, got no row")
-        widths = Counter(len(cells) for _, cells in rows)
+        widths: Counter[int] = Counter()
+        first = ""
+        for number, line in text.rows():
+            width = line.count(TAB) + 1
+            widths[width] += 1
+            if not first:
+                first = (
+                    f"{text.file}:{number}: expected {EXPECTED} (a Gavel trace), got {width}: {shown(line)}"
+                )
+        if not first:
+            raise TraceError(f"{text.file}: expected rows of {EXPECTED}, got no row")
         known = [(widths[w], -w) for w in LAYOUTS if widths[w]]
         if not known:
-            number, cells = rows[0]
-            raise TraceError(
-                f"{text.file}:{number}: expected 7, 10 or 12 tab-separated columns (a Gavel trace), got "
-                f"{len(cells)}: {shown(text.lines[number - 1])}"
-            )
+            raise TraceError(first)
         width = -max(known)[1]
         at = LAYOUTS[width]
         notes: list[RowNote] = []
@@ -176,11 +182,12 @@ class Gavel:
         def note(number: int, action: str, reason: str, what: str) -> None:
             notes.append(RowNote(file=text.file, line=number, action=action, reason=reason, text=what))
 
-        for number, cells in rows:
+        for number, line in text.rows():
+            cells = line.split(TAB)
             if len(cells) != width:
                 note(number, REFUSED, "wrong-column-count", f"expected {width} columns, got {len(cells)}")
                 continue
-            if not is_utf8(text.lines[number - 1]):
+            if not is_utf8(line):
                 note(number, REFUSED, "not-utf-8", "expected text in UTF-8, got other bytes")
                 continue
             model = cells[at["model"]].strip()
@@ -233,7 +240,7 @@ class Gavel:
             name=text.name,
             sha256=text.sha256,
             variant=f"gavel, {width} columns",
-            read=len(rows),
+            read=widths.total(),
             line=np.array(out["line"], dtype=np.int64),
             submit_s=np.array(out["arrival"], dtype=np.float64),
             gpus=np.array(out["gpus"], dtype=np.int64),

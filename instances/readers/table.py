@@ -105,11 +105,6 @@ class Book:
         """Note that a row, given by its line, is taken with a change."""
         self._note(row, REPAIRED, reason, what)
 
-    @property
-    def notes(self) -> tuple[RowNote, ...]:
-        """Refusals and repairs so far."""
-        return tuple(self._notes)
-
     def _note(self, line: int, action: str, reason: str, what: str) -> None:
         self._notes.append(RowNote(file=self.text.file, line=line, action=action, reason=reason, text=what))
 

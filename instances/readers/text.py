@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import hashlib
 import io
@@ -10,15 +11,17 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, cast
 
 from eaco_opt.errors import TraceError
 
-MAX_TEXT_BYTES = 1 << 30
-"""Most bytes of a trace, decompressed, that are read (1 GiB)."""
+MAX_TEXT_BYTES = 1 << 34
+"""Most bytes of a trace, decompressed, that are read (16 GiB); a bomb of an archive ends there."""
+
+MAX_LINE_CHARACTERS = 1 << 24
+"""Longest line that is read."""
 
 SHOWN = 60
 """Characters of a cell or line that messages show."""
@@ -35,38 +38,51 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceText:
-    """The lines of a trace file.
+    """The lines of a trace file, read from the file each time they are walked over, never held together.
 
-    Attributes
+    Parameters
     ----------
     file
         The path as the caller gave it, for messages.
-    sha256
-        Digest of the decompressed bytes.
-    lines
-        Lines without their ends; line k of the file is ``lines[k - 1]``. Bytes that are not UTF-8 stand in
-        them as lone surrogates, so that the rows concerned, and no others, can be refused.
+    source
+        Opens the bytes, compressed or not.
     companions
         Other files of the same trace by their role (:mod:`instances.readers.companions`).
+    limit
+        Most bytes, decompressed, that are read.
+
+    Raises
+    ------
+    TraceError
+        The file cannot be opened, is a damaged archive, or UTF-16 or UTF-32. Damage further on and too many
+        bytes are told when the walk gets there.
     """
 
-    file: str
-    sha256: str
-    lines: tuple[str, ...]
-    companions: Mapping[str, TraceText] = field(default_factory=dict)
+    __slots__ = ("_limit", "_sha256", "_source", "companions", "file")
 
-    @property
-    def name(self) -> str:
-        """Name of the file without its folder."""
-        return re.split(r"[/\\]", self.file)[-1] or self.file
+    def __init__(
+        self,
+        *,
+        file: str,
+        source: Callable[[], IO[bytes]],
+        companions: Mapping[str, TraceText] | None = None,
+        limit: int | None = None,
+    ) -> None:
+        self.file = file
+        self.companions: Mapping[str, TraceText] = dict(companions or {})
+        self._source = source
+        self._limit = MAX_TEXT_BYTES if limit is None else limit
+        self._sha256: str | None = None
+        first = next(_chunks(file, source, self._limit, 4), b"")
+        if first.startswith((b"\xff\xfe", b"\xfe\xff")) or first == b"\x00\x00\xfe\xff":
+            raise TraceError(f"{file}: expected text in UTF-8, got UTF-16 or UTF-32; save it as UTF-8")
 
     @classmethod
     def of(
         cls, data: str | bytes, *, file: str = "<text>", companions: Mapping[str, TraceText] | None = None
     ) -> TraceText:
-        """Return the lines of a text or of decompressed bytes.
+        """Return the lines of a text or of bytes in memory.
 
         Raises
         ------
@@ -74,26 +90,99 @@ class TraceText:
             The bytes are UTF-16 or UTF-32.
         """
         raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
-        if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or raw.startswith(b"\x00\x00\xfe\xff"):
-            raise TraceError(f"{file}: expected text in UTF-8, got UTF-16 or UTF-32; save it as UTF-8")
-        text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
-        # Not str.splitlines: it also splits at form feeds and the like, and the numbers would be wrong.
-        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        if lines[-1] == "":
-            lines.pop()
-        return cls(
-            file=file,
-            sha256=hashlib.sha256(raw).hexdigest(),
-            lines=tuple(lines),
-            companions=dict(companions or {}),
-        )
+        return cls(file=file, source=lambda: io.BytesIO(raw), companions=companions)
+
+    def beside(self, companions: Mapping[str, TraceText]) -> TraceText:
+        """Return the same file with companions."""
+        return TraceText(file=self.file, source=self._source, companions=companions, limit=self._limit)
+
+    @property
+    def name(self) -> str:
+        """Name of the file without its folder."""
+        return re.split(r"[/\\]", self.file)[-1] or self.file
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the decompressed bytes; known after a walk, else found by one."""
+        if self._sha256 is None:
+            for _ in self._walk():
+                pass
+        return str(self._sha256)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All lines without their ends, for small files; line k of the file is ``lines[k - 1]``."""
+        return tuple(self._walk())
 
     def rows(self) -> Iterator[tuple[int, str]]:
-        """Yield (line number, line) of the lines that are neither blank nor comments (``#`` first)."""
-        for number, line in enumerate(self.lines, 1):
+        """Yield (line number, line) of the lines that are neither blank nor comments (``#`` first).
+
+        Bytes that are not UTF-8 stand in lines as lone surrogates, so that the rows concerned, and no others,
+        can be refused.
+
+        Raises
+        ------
+        TraceError
+            The file is damaged further on, too long, or a line is.
+        """
+        for number, line in enumerate(self._walk(), 1):
             body = line.lstrip(" ")
             if body.strip() and not body.startswith("#"):
                 yield number, line
+
+    def _walk(self) -> Iterator[str]:
+        digest = hashlib.sha256()
+        # Not str.splitlines: it also splits at form feeds and the like, and the numbers would be wrong.
+        decoder = io.IncrementalNewlineDecoder(
+            codecs.getincrementaldecoder("utf-8")("surrogateescape"), translate=True
+        )
+        rest, number, begin = "", 0, True
+        for chunk in _chunks(self.file, self._source, self._limit, 1 << 20):
+            digest.update(chunk)
+            lines = (rest + decoder.decode(chunk.removeprefix(BOM) if begin else chunk)).split("\n")
+            rest, begin = lines.pop(), False
+            yield from lines
+            number += len(lines)
+            if len(rest) > MAX_LINE_CHARACTERS:
+                raise TraceError(
+                    f"{self.file}:{number + 1}: expected lines of at most {MAX_LINE_CHARACTERS} characters, "
+                    "got a longer one; check that this is a text file"
+                )
+        lines = (rest + decoder.decode(b"", final=True)).split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        yield from lines
+        self._sha256 = digest.hexdigest()
+
+
+BOM = b"\xef\xbb\xbf"
+
+
+def _chunks(file: str, source: Callable[[], IO[bytes]], limit: int, size: int) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file in pieces of at most ``size``, at most ``limit`` together."""
+    seen = 0
+    try:
+        with source() as raw:
+            head = raw.read(6)
+            raw.seek(0)
+            with _opened(raw, head) as stream:
+                while chunk := stream.read(size):
+                    seen += len(chunk)
+                    if seen > limit:
+                        raise TraceError(
+                            f"{file}: expected at most {limit} bytes of text (decompressed), got more; cut "
+                            "the trace into pieces"
+                        )
+                    yield chunk
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        raise TraceError(
+            f"{file}: the compressed file is damaged or cut short ({error}); fetch it again"
+        ) from None
+    except TraceError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        said = getattr(error, "strerror", None) or error
+        raise TraceError(f"{file}: cannot be read ({said}); check path and permissions") from None
 
 
 def is_utf8(line: str) -> bool:
@@ -127,34 +216,18 @@ def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_TEXT_BYTES) -> 
         The file cannot be read or decompressed, or holds more than ``limit`` bytes.
     """
     file = printable(os.fspath(path))
-    out = io.BytesIO()
-    try:
-        with Path(path).open("rb") as raw:
-            head = raw.read(6)
-            raw.seek(0)
-            with _opened(raw, head) as stream:
-                while chunk := stream.read(1 << 20):
-                    out.write(chunk)
-                    if out.tell() > limit:
-                        raise TraceError(
-                            f"{file}: expected at most {limit} bytes of text (decompressed), got more; cut "
-                            "the trace into pieces"
-                        )
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
-        raise TraceError(
-            f"{file}: the compressed file is damaged or cut short ({error}); fetch it again"
-        ) from None
-    except TraceError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        said = getattr(error, "strerror", None) or error
-        raise TraceError(f"{file}: cannot be read ({said}); check path and permissions") from None
-    return out.getvalue()
+    return b"".join(_chunks(file, lambda: Path(path).open("rb"), limit, 1 << 20))
 
 
-def read_text(path: str | os.PathLike[str], *, limit: int = MAX_TEXT_BYTES) -> TraceText:
-    """Return the lines of a trace file; see :func:`read_bytes` for compression, limit and errors."""
-    return TraceText.of(read_bytes(path, limit=limit), file=printable(os.fspath(path)))
+def read_text(path: str | os.PathLike[str], *, limit: int | None = None) -> TraceText:
+    """Return the lines of a trace file, decompressed when it is gzip, xz or bzip2 (told by its first bytes).
+
+    Raises
+    ------
+    TraceError
+        As for :class:`TraceText`.
+    """
+    return TraceText(file=printable(os.fspath(path)), source=lambda: Path(path).open("rb"), limit=limit)
 
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")

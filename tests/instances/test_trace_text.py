@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import lzma
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -59,7 +61,7 @@ def test_damaged_archives_are_named(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "broken"
     path.write_bytes(data)
     with pytest.raises(TraceError, match=r"broken: "):
-        read_text(path)
+        list(read_text(path).rows())
 
 
 @pytest.mark.parametrize("name", ["missing.csv", ".", "nul\0byte"])
@@ -75,6 +77,46 @@ def test_line_ends_bom_blanks_and_comments() -> None:
     text = TraceText.of(b"\xef\xbb\xbfa\r\nb\r\n\r\n  # note\n\x0cc\rd")
     assert text.lines == ("a", "b", "", "  # note", "\x0cc", "d")
     assert list(text.rows()) == [(1, "a"), (2, "b"), (5, "\x0cc"), (6, "d")]
+
+
+def test_lines_are_read_piece_by_piece(tmp_path: Path) -> None:
+    """Line ends, marks and letters that lie across pieces of a megabyte are read as if they did not."""
+    piece = 1 << 20
+    for filler, rest in (
+        (piece - 1, b"\r\nb\n"),
+        (piece - 1, b"\xc3\xb6\nb"),
+        (piece - 1, b"\r\rb"),
+        (piece, b""),
+    ):
+        data = b"\xef\xbb\xbf" + b"a" * (filler - 3) + rest
+        path = tmp_path / "t.csv"
+        path.write_bytes(data)
+        text = read_text(path)
+        wanted = data[3:].decode().replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n").split("\n")
+        assert list(text.lines) == wanted
+        assert text.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_a_file_is_never_held_in_memory(tmp_path: Path) -> None:
+    """Walking over 24 MB of rows takes a few of them at a time: at most 6 MB more than before."""
+    path = tmp_path / "big.csv.gz"
+    path.write_bytes(gzip.compress(b"1,2,3,4,5,6\n" * 2_000_000, compresslevel=1))
+    text = read_text(path)
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in text.rows()) == 2_000_000
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is one long line is no table: an error with its line, before it fills the memory."""
+    monkeypatch.setattr("instances.readers.text.MAX_LINE_CHARACTERS", 1000)
+    with pytest.raises(
+        TraceError, match=r"^<text>:3: expected lines of at most 1000 characters, got a longer one"
+    ):
+        list(TraceText.of("a\nb\n" + "c" * 1001).rows())
 
 
 def test_bytes_that_are_not_utf8_stay_in_their_lines() -> None:
