@@ -31,12 +31,15 @@ from eaco_opt.cluster import Cluster
 from eaco_opt.errors import DomainError, ImpossibleJobsError, TraceError, UnknownNameError
 from eaco_opt.instance import Instance, MeasuredUsage
 from eaco_opt.interference import Interference
+from eaco_opt.io import profiles_to_json
 from eaco_opt.job import Job
 from eaco_opt.profile import Profile
+from eaco_opt.profile_set import ProfileSet
 
 from . import paper
 from .clusters import describe_cluster, largest_job, resolve_cluster, smallest_gpu_memory_gib
 from .draws import between, pick, uniforms
+from .mapping import ProfileMapping
 from .readers.columns import REFUSED, REPAIRED, RowNote, TraceColumns
 from .readers.localtime import to_posix_s, to_utc_text
 from .readers.native import ProfileMaker, Workload, epochs_of, native_assumptions
@@ -265,6 +268,14 @@ def _call(reader: str, options: ImportOptions, cluster: Cluster) -> str:
     if options.throughputs is not None:
         name = re.split(r"[/\\]", str(options.throughputs))[-1]
         out["throughputs"] = {"name": name, "sha256": _file_digest(options.throughputs)}
+    if isinstance(options.profiles, ProfileSet):
+        text = profiles_to_json(options.profiles)
+        out["profiles"] = {"name": None, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    elif options.profiles is not None:
+        name = re.split(r"[/\\]", str(options.profiles))[-1]
+        out["profiles"] = {"name": name, "sha256": _file_digest(options.profiles)}
+    if options.mix is not None:
+        out["mix"] = {k: float(x) for k, x in sorted(options.mix.items())}
     return json.dumps(out, sort_keys=True)
 
 
@@ -280,12 +291,22 @@ def _mapped(
     workload: Workload,
     options: ImportOptions,
     cluster: Cluster,
+    gpus: NDArray[np.int64],
+    measured: ProfileMapping | None,
 ) -> tuple[
     list[tuple[str, int, float]], tuple[Profile, ...], tuple[MeasuredUsage, ...], Interference, dict[str, str]
 ]:
     """Return (profile, epochs, exclusive seconds) of each row taken, and the parts of the instance."""
     runs: list[tuple[str, int, float]] = []
     references = _references_s(durations)
+    if measured is not None:
+        draws = uniforms(options.seed, "model", len(columns.line))
+        for row in taken:
+            name, tau = measured.draw(float(draws[row]), int(gpus[row]))
+            epochs = epochs_of(references[row], tau)
+            runs.append((name, epochs, epochs * tau))
+        parts = measured.parts([name for name, _, _ in runs])
+        return runs, parts.profiles, parts.usage, parts.truth, measured.assumptions()
     if options.mapping is JobMapping.PAPER_CNN:
         four = paper_workload("import with mapping 'paper-cnn'", cluster)
         models = pick(uniforms(options.seed, "model", len(columns.line)), [1.0] * len(paper.MODELS))
@@ -311,6 +332,28 @@ def _mapped(
     kinds = {workload.kind[row] for row in taken}
     assumptions = {**native_assumptions(memory_gib), **workload.assumptions}
     return runs, maker.profiles(), (), workload.truth(kinds), assumptions
+
+
+def _measured(options: ImportOptions, cluster: Cluster) -> ProfileMapping | None:
+    """Return the measured workloads that jobs are mapped to, ``None`` with another mapping."""
+    if options.mapping is not JobMapping.PROFILES or options.profiles is None:
+        return None
+    held = options.profiles
+    if not isinstance(held, ProfileSet):
+        from .measurements import read_measurements
+
+        held = read_measurements(held).profiles
+    return ProfileMapping(held, options.mix, cluster)
+
+
+def _refuse_unmeasured(
+    accounts: _Accounts, order: list[int], gpus: NDArray[np.int64], measured: ProfileMapping, largest: int
+) -> None:
+    """Refuse rows for whose number of GPUs no workload was measured; too large ones are told of as such."""
+    for row in order:
+        count = int(gpus[row])
+        if accounts.alive[row] and count <= largest and not measured.can_run(count):
+            accounts.refuse(row, "no-profile", f"no measured workload has an epoch time for {count} GPUs")
 
 
 def _deadlines_s(
@@ -359,14 +402,21 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
     """
     nodes = DEFAULT_NODES if options.nodes is None and options.cluster is None else options.nodes
     cluster = resolve_cluster(
-        "import", nodes=nodes, gpus_per_node=options.gpus_per_node, cluster=options.cluster
+        "import",
+        nodes=nodes,
+        gpus_per_node=options.gpus_per_node,
+        cluster=options.cluster,
+        lookup=options.mapping is not JobMapping.PROFILES,
     )
+    measured = _measured(options, cluster)
     accounts = _Accounts(columns)
     _select(accounts, options)
     order = [int(i) for i in np.lexsort((columns.line, columns.submit_s)) if accounts.alive[i]]
 
     workload = reader.workload(columns, columns.gpus, options, cluster)
     usable = (paper.GPU_TYPE,) if options.mapping is JobMapping.PAPER_CNN else workload.gpu_types
+    if measured is not None:
+        usable = measured.gpu_types
     largest = largest_job(cluster, usable)
     if largest == 0:
         raise DomainError(
@@ -377,6 +427,8 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
     if options.too_large is TooLarge.CLIP and not np.array_equal(gpus, columns.gpus):
         workload = reader.workload(columns, gpus, options, cluster)
     durations = _durations(accounts, order, workload, options)
+    if measured is not None:
+        _refuse_unmeasured(accounts, order, gpus, measured, largest)
     own = _own_slack(accounts, order, options)
 
     left = [row for row in order if accounts.alive[row]]
@@ -394,7 +446,9 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
             "selection or check that the reader fits the file"
         )
 
-    runs, profiles, usage, truth, assumptions = _mapped(columns, taken, durations, workload, options, cluster)
+    runs, profiles, usage, truth, assumptions = _mapped(
+        columns, taken, durations, workload, options, cluster, gpus, measured
+    )
     first_s = float(columns.submit_s[taken[0]])
     releases = [
         0.0 if options.release is Release.ZERO else round(float(columns.submit_s[row]) - first_s, 6)

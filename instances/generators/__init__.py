@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
 from eaco_opt.cluster import Cluster
@@ -15,6 +16,7 @@ from eaco_opt.impossible import impossible_jobs
 from eaco_opt.instance import Instance
 from eaco_opt.limits import Limits, Objective
 from eaco_opt.profile import Profile, checked_profiles
+from eaco_opt.profile_set import ProfileSet
 from eaco_opt.registry import Registry
 
 from ..clusters import resolve_cluster
@@ -42,7 +44,7 @@ def generate(
     limits: Limits | None = None,
     objective: Objective | None = None,
     seed: int = 0,
-    profiles: Iterable[Profile] | None = None,
+    profiles: Iterable[Profile] | ProfileSet | None = None,
 ) -> Instance:
     """Return an instance of a family; the same arguments give the same bytes.
 
@@ -75,8 +77,10 @@ def generate(
     profiles
         Profiles to draw the models from instead of the paper's four, e.g. of
         :func:`eaco_opt.io.read_profiles`. Those that ``mix`` does not leave out need an epoch time for every
-        GPU count of the family on every GPU type of the cluster that can host it. No set counts as measured:
-        slowdowns are those of the model ``additive``, and V100 nodes made here look up no measured power.
+        GPU count of the family on every GPU type of the cluster that can host it. A
+        :class:`~eaco_opt.profile_set.ProfileSet` brings its slowdowns and usage along; with profiles alone no
+        set counts as measured and slowdowns are those of the model ``additive``. V100 nodes made here look up
+        no measured power.
 
     Raises
     ------
@@ -92,6 +96,9 @@ def generate(
         raise DomainError(f"{owner}: limits must be a Limits, got {limits!r}")
     if objective is not None and not isinstance(objective, Objective):
         raise DomainError(f"{owner}: objective must be an Objective, got {objective!r}")
+    held = profiles if isinstance(profiles, ProfileSet) else None
+    if held is not None:
+        profiles = held.profiles
     request = Request(
         family=family,
         jobs=jobs,
@@ -108,9 +115,23 @@ def generate(
         profiles=None if profiles is None else checked_profiles(owner, profiles),
     )
     made = maker(request)
+    if held is not None:
+        made = _with_sharing(made, held)
     if request.profiles is not None:
         _check_own(owner, made, request.profiles)
     return made
+
+
+def _with_sharing(made: Instance, held: ProfileSet) -> Instance:
+    """Return an instance with the slowdowns and usage that were measured of its profiles."""
+    metadata = dict(made.metadata) | {f"profiles.{key}": text for key, text in held.metadata}
+    if held.truth.measured or held.truth.cannot_share or held.usage:
+        metadata["assumption.sharing"] = (
+            f"{len(held.truth.measured)} sets with measured slowdowns, {len(held.truth.cannot_share)} pairs that "
+            f"cannot share, {len(held.usage)} sets with measured load and memory; other slowdowns by the model "
+            f"{held.truth.model!r}, other loads and memories as sums over the jobs"
+        )
+    return dataclasses.replace(made, truth=held.truth, usage=held.usage, metadata=tuple(metadata.items()))
 
 
 def _check_own(owner: str, made: Instance, profiles: tuple[Profile, ...]) -> None:

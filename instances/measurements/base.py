@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from eaco_opt.errors import TraceError
 from eaco_opt.interference import Interference, MeasuredSlowdown
@@ -123,6 +124,11 @@ def none_taken(text: TraceText, notes: Notes, what: str) -> TraceError:
     first = notes.first
     got = "no row" if first is None else f"none; the first: line {first.line}: {first.text}"
     return TraceError(f"{text.file}: expected {what}, got {got}")
+
+
+def head_of(text: TraceText) -> str:
+    """Return the first lines, enough to tell a format by."""
+    return "\n".join(line[:10_000] for _, line in islice(text.rows(), 20))
 
 
 def header_of(text: TraceText) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from ..readers.gavel import UNKNOWN_UTILISATION, UTILISATION, UTILISATION_CAP, k
 from ..readers.native import CPU_SHARE, MEMORY_SHARE
 from ..readers.text import TraceText
 from ..readers.throughputs import Key, parse_throughputs
-from .base import EPOCH_S, Measurements, Notes, Pair, header_of, interference_of
+from .base import EPOCH_S, Measurements, Notes, Pair, head_of, header_of, interference_of
 
 V100_GIB = 16
 """Memory of the GPUs that Gavel measured on [GiB]."""
@@ -35,11 +35,8 @@ class GavelTable:
 
     def knows(self, text: TraceText) -> bool:
         """Tell by the columns, or by the keys of the JSON."""
-        if "steps_per_s" in header_of(text):
-            return True
-        return any(
-            line.lstrip().startswith("{") and "('" in "".join(text.lines[:20]) for line in text.lines[:1]
-        )
+        head = head_of(text)
+        return "steps_per_s" in header_of(text) or (head.lstrip().startswith("{") and "('" in head)
 
     def beside(self, text: TraceText) -> Sequence[str]:
         """Return nothing: the file holds all."""

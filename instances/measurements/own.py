@@ -9,7 +9,7 @@ from eaco_opt.io import profile_set_from_json, profiles_from_csv
 from eaco_opt.profile_set import ProfileSet
 
 from ..readers.text import TraceText
-from .base import Measurements, Notes, header_of
+from .base import Measurements, Notes, head_of, header_of
 
 
 def _one(texts: Sequence[TraceText], gpu_type: str | None) -> TraceText:
@@ -35,7 +35,7 @@ class OwnProfiles:
 
     def knows(self, text: TraceText) -> bool:
         """Tell by the format that the file names."""
-        return any('"eaco-opt/profiles"' in line for line in text.lines[:5])
+        return '"eaco-opt/profiles"' in head_of(text)
 
     def beside(self, text: TraceText) -> Sequence[str]:
         """Return nothing: the file holds all."""

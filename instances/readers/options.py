@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from eaco_opt.cluster import Cluster
 from eaco_opt.errors import DomainError, UnknownNameError
 from eaco_opt.limits import Limits, Objective
+from eaco_opt.profile_set import ProfileSet
 
 from ..draws import checked_seed, checked_slack
 
@@ -21,10 +23,11 @@ _OWNER = "import"
 
 
 class JobMapping(StrEnum):
-    """What an imported job runs: its own workload, or one of the EaCO paper's four models."""
+    """What an imported job runs: its own workload, one of the EaCO paper's four models, or a measured one."""
 
     NATIVE = "native"
     PAPER_CNN = "paper-cnn"
+    PROFILES = "profiles"
 
 
 class TooLarge(StrEnum):
@@ -77,7 +80,13 @@ class ImportOptions:
     vc
         Take rows of this virtual cluster only.
     mapping
-        ``native`` or ``paper-cnn``.
+        ``native``, ``paper-cnn``, or ``profiles`` for the measured workloads of ``profiles``; text
+        ``profiles:FILE`` names their file at once.
+    profiles
+        Measured workloads (:class:`~eaco_opt.profile_set.ProfileSet`), or a file of them in any format of
+        :data:`instances.measurements.MEASUREMENTS`; for the mapping ``profiles``.
+    mix
+        Shares of the measured workloads by name; equal without it.
     slack
         (low, high): the deadline is release + slack * exclusive running time, slack uniform between; ``None``
         for infinite deadlines.
@@ -113,6 +122,8 @@ class ImportOptions:
     time_to: float | str | None = None
     vc: str | None = None
     mapping: JobMapping = JobMapping.NATIVE
+    profiles: ProfileSet | str | os.PathLike[str] | None = None
+    mix: Mapping[str, float] | None = None
     slack: tuple[float, float] | None = (1.3, 2.5)
     own_deadlines: bool = True
     tight_deadlines: TightDeadlines = TightDeadlines.KEEP
@@ -133,7 +144,7 @@ class ImportOptions:
             isinstance(self.jobs, bool) or not isinstance(self.jobs, int) or self.jobs < 1
         ):
             raise DomainError(f"{_OWNER}: jobs must be a whole number >= 1, got {self.jobs!r}")
-        put(self, "mapping", _word("mapping", JobMapping, self.mapping))
+        self._check_mapping()
         put(self, "too_large", _word("choice for too large jobs", TooLarge, self.too_large))
         put(self, "release", _word("choice of releases", Release, self.release))
         tight = _word("choice for tight deadlines", TightDeadlines, self.tight_deadlines)
@@ -170,3 +181,31 @@ class ImportOptions:
             raise DomainError(
                 f"{_OWNER}: give either trace_cluster or nodes, gpus_per_node or cluster, not both"
             )
+
+    def _check_mapping(self) -> None:
+        """Read ``profiles:FILE``, and hold mapping, profiles and mix to each other."""
+        put = object.__setattr__
+        word, colon, path = str(self.mapping).partition(":")
+        if word == JobMapping.PROFILES and colon:
+            if self.profiles is not None:
+                raise DomainError(
+                    f"{_OWNER}: give either mapping 'profiles:FILE' or profiles, not both, got "
+                    f"{self.mapping!r} and {self.profiles!r}"
+                )
+            if not path:
+                raise DomainError(f"{_OWNER}: mapping must name a file, as in profiles:own.json")
+            put(self, "mapping", JobMapping.PROFILES)
+            put(self, "profiles", path)
+        put(self, "mapping", _word("mapping", JobMapping, self.mapping))
+        measured = self.mapping is JobMapping.PROFILES
+        if measured and self.profiles is None:
+            raise DomainError(
+                f"{_OWNER}: mapping 'profiles' needs measured workloads; name their file, as in "
+                "profiles:own.json"
+            )
+        for field in ("profiles", "mix"):
+            if not measured and getattr(self, field) is not None:
+                raise DomainError(
+                    f"{_OWNER}: {field} must be left out with mapping {self.mapping.value!r}; it belongs to "
+                    "the mapping profiles:FILE"
+                )
