@@ -325,8 +325,13 @@ def _mapped(
         return runs, four.profiles, four.usage, four.truth, assumptions
     memory_gib = smallest_gpu_memory_gib(cluster)
     maker = ProfileMaker(workload, memory_gib)
+    whole = _references_s(workload.duration_s)
     for row in taken:
-        epochs = epochs_of(references[row])
+        epochs = (
+            epochs_of(references[row])
+            if workload.epochs is None
+            else epochs_of(workload.epochs[row] * references[row] / whole[row], 1.0)
+        )
         taus = tuple(x / epochs for x in durations[row].tolist())
         runs.append((maker.profile(workload.kind[row], taus), epochs, references[row]))
     kinds = {workload.kind[row] for row in taken}

@@ -52,6 +52,11 @@ read the trace's G2 as A10 and G3 as A100; the memory of these two is that of th
 SERVER = ServerPower(idle_w=100.0, busy_w=300.0)
 """Assumed of every node without its GPUs: the trace records no power."""
 
+POWER_TEXT = (
+    "idle and full power of each GPU by its model, as the PWR plug-in's authors have them (G2 as A10, G3 as "
+    f"A100); a server without its GPUs from {SERVER.idle_w:g} to {SERVER.busy_w:g} W; not in the trace"
+)
+
 
 class AlibabaOpenb:
     """Alibaba's openb trace of 2023: pods, with fractions of a GPU; its nodes as a cluster."""
@@ -67,6 +72,9 @@ class AlibabaOpenb:
         main="openb_pod_list_*.csv",
         companions=(Companion(role="nodes", pattern="openb_node_list_gpu_node.csv", needed=False),),
     )
+
+    def __init__(self) -> None:
+        self._own: Cluster | None = None
 
     def read(self, text: TraceText) -> TraceColumns:
         """Return the columns of a trace.
@@ -132,6 +140,7 @@ class AlibabaOpenb:
             memory_gib=memory_gib,
             assumptions={
                 **assumptions,
+                **({"assumption.power": POWER_TEXT} if cluster is self._own else {}),
                 "assumption.gpu_spec": (
                     "a pod that lists GPU models is forbidden on others (V100M16 and V100M32 count as "
                     "V100 too)"
@@ -162,7 +171,8 @@ class AlibabaOpenb:
                 "got none; put "
                 "it there, or choose another cluster"
             )
-        return cluster_of(nodes)
+        self._own = cluster_of(nodes)
+        return self._own
 
 
 def _running_s(book: Book, row: Row, created_s: float) -> float | None:

@@ -36,6 +36,9 @@ class Workload:
     duration_s
         (N, W) exclusive running times [s]; NaN where unknown or forbidden. The first known one of a row is
         its reference; a row without any is refused.
+    epochs
+        (N,) epochs of each row where its application says so; ``None``: running times are cut into epochs of
+        :data:`EPOCH_TARGET_S`. A row whose running time is cut has epochs in proportion.
     unknown_reason, unknown_text
         Reason under which such rows are counted, and their text by position.
     kind
@@ -56,6 +59,7 @@ class Workload:
     utilisation: Mapping[str, float]
     truth: Callable[[AbstractSet[str]], Interference]
     memory_gib: Mapping[str, float] = field(default_factory=dict)
+    epochs: Sequence[int] | None = None
     unknown_reason: str = "no-running-time"
     unknown_text: Callable[[int], str] = lambda _: "no running time is known"
     assumptions: Mapping[str, str] = field(default_factory=dict)

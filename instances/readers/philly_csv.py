@@ -7,7 +7,6 @@ trace runs over the end of daylight-saving time: on 2017-11-05 the times from 01
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -22,6 +21,7 @@ from .columns import REFUSED, REPAIRED, RowNote, TraceColumns
 from .localtime import AMBIGUOUS, to_posix_s
 from .native import Workload
 from .options import ImportOptions
+from .table import cells_of
 from .text import TraceText, is_utf8, missing, real, shown, whole
 
 TIME_ZONE = "America/Los_Angeles"
@@ -83,7 +83,7 @@ class PhillyCsv:
             if not is_utf8(line):
                 note(number, REFUSED, "not-utf-8", "expected text in UTF-8, got other bytes")
                 continue
-            cells = _cells(line)
+            cells = cells_of(line)
             if cells is None or len(cells) != width:
                 got = "broken quotes" if cells is None else str(len(cells))
                 note(number, REFUSED, "wrong-column-count", f"expected {width} columns, got {got}")
@@ -194,13 +194,3 @@ class PhillyCsv:
                 "assumption.slowdown": "sum of the utilisations of the jobs on a GPU, at least 1",
             },
         )
-
-
-def _cells(line: str) -> list[str] | None:
-    """Return the cells of one line of CSV, ``None`` where its quotes do not match."""
-    if '"' not in line:
-        return line.split(",")
-    try:
-        return next(csv.reader([line], strict=True))
-    except csv.Error:
-        return None

@@ -7,6 +7,7 @@ applications below, which was measured by Pollux's authors on T4 GPUs, four to a
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -211,16 +212,20 @@ class Pollux:
     def workload(
         self, columns: TraceColumns, gpus: NDArray[np.int64], options: ImportOptions, cluster: Cluster
     ) -> Workload:
-        """Return running times of the table, the same on every GPU type; see the base protocol."""
-        return recorded(
+        """Return running times and epochs of the table, the same on every GPU type; see the base protocol."""
+        work = recorded(
             self.reader,
             columns,
             options,
             cluster,
             assumptions={
+                "assumption.epochs": "those of the application, as in Pollux's simulator",
                 "assumption.duration": (
                     "running times as on T4, on every GPU type of the cluster and unchanged where a job is "
                     "clipped to fewer GPUs"
-                )
+                ),
             },
+        )
+        return dataclasses.replace(
+            work, epochs=[APPLICATIONS[kind.split(" ")[0]].epochs for kind in columns.model]
         )

@@ -139,6 +139,7 @@ def test_openb_nodes_make_a_cluster(tmp_path: Path) -> None:
     assert impossible_jobs(made.instance) == ()
     said = dict(made.instance.metadata)
     assert said["trace.nodes_table"].startswith("openb_node_list_gpu_node.csv.gz, sha256 ")
+    assert "PWR plug-in" in said["assumption.power"]
     # Of the smallest GPU of the cluster: 16 GiB of the T4.
     assert made.instance.profiles[0].gpu_memory_peak_gib == pytest.approx(0.414 * 16.0)
 

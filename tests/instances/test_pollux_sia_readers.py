@@ -77,8 +77,20 @@ def test_pollux_rows_become_jobs() -> None:
     assert profile.kind == "cifar10 (batch size 128) x1"
     tau = profile.epoch_time_s("V100", 1)
     assert tau is not None
+    assert later.epochs == 100
     assert tau * later.epochs == pytest.approx(running_time_s("cifar10", 1, 128))
     assert "T4" in dict(made.instance.metadata)["assumption.running_time"]
+
+
+def test_cut_running_times_have_fewer_epochs() -> None:
+    """An epoch takes 40 s; cut to a tenth of its running time the job has 10 of the 100 epochs."""
+    limit = running_time_s("cifar10", 1, 128) / 10.0
+    made = take("pollux", "a,107,cifar10,1,128", max_duration_s=limit)
+    (job,), (profile,) = made.instance.jobs, made.instance.profiles
+    tau = profile.epoch_time_s("V100", 1)
+    assert tau is not None
+    assert (job.epochs, made.repaired) == (10, {"clipped-duration": 1})
+    assert tau * 10 == pytest.approx(limit)
 
 
 @pytest.mark.parametrize("reader", ["pollux", "sia"])
