@@ -465,7 +465,14 @@ class SetTables:
             return measured
         owner = f"slowdown model {self.instance.truth.model!r}"
         try:
-            factors = self.model.factors([self.demand[k] for k in kinds])
+            from_pairs = getattr(self.model, "from_pairs", None)
+            if from_pairs is not None and len(kinds) > 2:
+                places = range(len(kinds))
+                factors = from_pairs(
+                    [[self._beside(kinds[i], kinds[k], i == k) for k in places] for i in places]
+                )
+            else:
+                factors = self.model.factors([self.demand[k] for k in kinds])
             if len(factors) != len(kinds):
                 raise DomainError(
                     f"{owner}: expected {len(kinds)} factors of {'+'.join(kinds)}, got {len(factors)}"
@@ -487,6 +494,11 @@ class SetTables:
             most = [self.measured_sigma[r][kind] for r in bigger]
             out[kind] = min([max([out[kind], *least]), *most])
         return out
+
+    def _beside(self, own: str, other: str, same_job: bool) -> float:
+        """Return the slowdown of one kind beside one other job alone; 1 for the job itself."""
+        pair = None if same_job else self.sigma(tuple(sorted((own, other))))
+        return 1.0 if pair is None else float(pair[own])
 
     def bad_pairs(self, kinds: Kinds) -> list[tuple[str, str]]:
         """Return the pairs of a set that cannot share."""

@@ -135,7 +135,7 @@ def interferences(
             continue
         factor = {k: draw(_positive(0.8, 2.5, 0.05, wild=wild)) for k in dict.fromkeys(members)}
         rows.append(MeasuredSlowdown(kinds=members, factors=tuple(factor[k] for k in members)))
-    model = draw(st.sampled_from(["none", "additive", "crowding"]))
+    model = draw(st.sampled_from(["none", "additive", "crowding", "pair-product"]))
     params: dict[str, float] = {}
     if model == "crowding":
         for key, high in (("base", 0.4), ("slope", 0.4), ("exponent", 2.0)):

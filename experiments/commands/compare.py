@@ -109,7 +109,7 @@ def command(
             impossible=impossible,
             options=chosen,
             grid_s=step,
-            history=o.history_of(history),
+            history=o.history_of(history, problem),
             bounds=bound,
             progress=hook,
         )

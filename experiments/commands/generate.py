@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -15,16 +16,21 @@ def mix_of(text: str | None) -> dict[str, float] | None:
     """Return {model: share} of text such as ``AlexNet=2,VGG-16=1``."""
     if text is None:
         return None
+    wrong = f"--mix: expected shares such as AlexNet=2,VGG-16=1, got {text!r}"
     out: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, share = part.rpartition("=")
+    rest = text
+    while rest:
+        # A comma ends a share, but may stand in a name.
+        found = re.match(r"([^=]+)=([^=,]+)(?:,|$)", rest)
+        if found is None or not found[1].strip() or found[1].strip() in out:
+            raise typer.BadParameter(wrong)
         try:
-            value = float(share)
+            out[found[1].strip()] = float(found[2])
         except ValueError:
-            equals = ""
-        if not equals or not name.strip() or name.strip() in out:
-            raise typer.BadParameter(f"--mix: expected shares such as AlexNet=2,VGG-16=1, got {text!r}")
-        out[name.strip()] = value
+            raise typer.BadParameter(wrong) from None
+        rest = rest[found.end() :]
+    if not out or text.endswith(","):
+        raise typer.BadParameter(wrong)
     return out
 
 
@@ -64,6 +70,7 @@ def command(
             help="Draw from the profiles of this file (of profiles import, or its CSV), not the paper's.",
         ),
     ] = None,
+    truth: o.TruthOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="Instance file to write (JSON).")
     ] = None,
@@ -75,7 +82,7 @@ def command(
     """Make an instance of a family; the same options give the same bytes."""
     screen = Out(json=json, quiet=quiet)
     shares = mix_of(mix)
-    from eaco_opt.io import instance_digest, read_profiles, write_instance
+    from eaco_opt.io import instance_digest, read_profile_set, write_instance
     from eaco_opt.output import refuse_existing
     from instances import generate
     from instances.generators import DEFAULT_SLACK
@@ -95,8 +102,12 @@ def command(
         limits=o.limits_of(u_threshold, mem_threshold, max_share, rule),
         objective=o.objective_of(alpha),
         seed=seed,
-        profiles=None if profiles is None else read_profiles(profiles),
+        profiles=None if profiles is None else read_profile_set(profiles),
     )
+    if truth is not None:
+        from instances.predictors import with_truth
+
+        made = with_truth(made, truth)
     if out is not None:
         write_instance(out, made, force=force)
     digest = instance_digest(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +10,18 @@ import typer
 
 from ..console import Out, count
 from . import options as o
+from .generate import mix_of
 
 
 def command(
-    reader: Annotated[str, typer.Argument(metavar="READER", help="gavel or philly-csv.")],
+    reader: Annotated[
+        str, typer.Argument(metavar="READER", help="Its format, e.g. gavel (docs/instances.md).")
+    ],
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The trace; .gz, .xz and .bz2 are decompressed.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="The trace, or the folder of its files; .gz, .xz and .bz2 are decompressed."
+        ),
     ],
     nodes: o.NodesOption = None,
     gpus_per_node: o.GpusPerNodeOption = None,
@@ -33,9 +40,17 @@ def command(
     mapping: Annotated[
         str,
         typer.Option(
-            "--mapping", metavar="native|paper-cnn", help="The trace's own work, or the paper's models."
+            "--mapping",
+            metavar="native|paper-cnn|profiles:FILE",
+            help="The trace's own work, the paper's models, or measured workloads.",
         ),
     ] = "native",
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            "--mix", metavar="NAME=SHARE,..", help="profiles:FILE: shares of the workloads; equal without it."
+        ),
+    ] = None,
     slack: Annotated[
         tuple[float, float] | None,
         typer.Option(
@@ -74,6 +89,7 @@ def command(
     mem_threshold: o.MemThresholdOption = None,
     max_share: o.MaxShareOption = None,
     rule: o.RuleOption = None,
+    truth: o.TruthOption = None,
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", help="List of repairs and refusals (.csv or .json)."),
@@ -90,6 +106,7 @@ def command(
     screen = Out(json=json, quiet=quiet)
     if slack is not None and no_deadlines:
         raise typer.BadParameter("--slack and --no-deadlines exclude each other; give one")
+    shares = mix_of(mix)
     given: dict[str, Any] = {}
     if slack is not None:
         given["slack"] = tuple(slack)
@@ -119,6 +136,7 @@ def command(
                 time_to=time_to,
                 vc=vc,
                 mapping=mapping,  # type: ignore[arg-type]
+                mix=shares,
                 tight_deadlines=tight_deadlines,  # type: ignore[arg-type]
                 trace_cluster=trace_cluster,
                 too_large=too_large,  # type: ignore[arg-type]
@@ -130,6 +148,10 @@ def command(
                 **given,
             ),
         )
+    if truth is not None:
+        from instances.predictors import with_truth
+
+        made = dataclasses.replace(made, instance=with_truth(made.instance, truth))
     if report is not None:
         write_report(made, report, force=force)
     if out is not None:

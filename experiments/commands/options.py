@@ -109,11 +109,20 @@ ScheduleOption = Annotated[
     ),
 ]
 HistoryOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--history",
-        metavar="FILE",
-        help="Instance whose slowdowns policies believe in, instead of the truth.",
+        metavar="PREDICTOR|FILE",
+        help="Slowdowns that policies believe in, instead of the truth: PREDICTOR or PREDICTOR:TABLE (see "
+        "`eaco-opt predictors list`), or those of an instance file.",
+    ),
+]
+TruthOption = Annotated[
+    str | None,
+    typer.Option(
+        "--truth",
+        metavar="PREDICTOR",
+        help="True slowdowns from a predictor: PREDICTOR or PREDICTOR:TABLE, a measured table to learn from.",
     ),
 ]
 
@@ -184,13 +193,14 @@ def cluster_of(path: Path | None) -> Any:
     return read_cluster(path)
 
 
-def history_of(path: Path | None) -> Any:
-    """Return the slowdowns of an instance file, ``None`` without one."""
-    if path is None:
+def history_of(text: str | None, problem: Instance) -> Any:
+    """Return the slowdowns that a predictor or an instance file names, ``None`` without a text."""
+    if text is None:
         return None
-    from eaco_opt.io import read_instance
+    from instances.predictors import named_interference
 
-    return read_instance(path).truth
+    found = named_interference(text, problem.demands())
+    return read(Path(text)).truth if found is None else found[0]
 
 
 def read(path: Path) -> Instance:

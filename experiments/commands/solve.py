@@ -127,7 +127,7 @@ def command(
             deterministic=deterministic,
             grid_s=step,
             options=chosen.get(method),
-            history=o.history_of(history),
+            history=o.history_of(history, problem),
             progress=lambda at: (
                 bar.at(0, text=search_text(method, at))
                 if isinstance(at, SearchProgress)

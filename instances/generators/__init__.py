@@ -97,8 +97,7 @@ def generate(
     if objective is not None and not isinstance(objective, Objective):
         raise DomainError(f"{owner}: objective must be an Objective, got {objective!r}")
     held = profiles if isinstance(profiles, ProfileSet) else None
-    if held is not None:
-        profiles = held.profiles
+    own = profiles.profiles if isinstance(profiles, ProfileSet) else profiles
     request = Request(
         family=family,
         jobs=jobs,
@@ -112,7 +111,7 @@ def generate(
         limits=limits or Limits(),
         objective=objective or Objective(),
         seed=seed,
-        profiles=None if profiles is None else checked_profiles(owner, profiles),
+        profiles=None if own is None else checked_profiles(owner, own),
     )
     made = maker(request)
     if held is not None:
@@ -127,9 +126,9 @@ def _with_sharing(made: Instance, held: ProfileSet) -> Instance:
     metadata = dict(made.metadata) | {f"profiles.{key}": text for key, text in held.metadata}
     if held.truth.measured or held.truth.cannot_share or held.usage:
         metadata["assumption.sharing"] = (
-            f"{len(held.truth.measured)} sets with measured slowdowns, {len(held.truth.cannot_share)} pairs that "
-            f"cannot share, {len(held.usage)} sets with measured load and memory; other slowdowns by the model "
-            f"{held.truth.model!r}, other loads and memories as sums over the jobs"
+            f"{len(held.truth.measured)} sets with measured slowdowns, {len(held.truth.cannot_share)} pairs "
+            f"that cannot share, {len(held.usage)} sets with measured load and memory; other slowdowns by "
+            f"the model {held.truth.model!r}, other loads and memories as sums over the jobs"
         )
     return dataclasses.replace(made, truth=held.truth, usage=held.usage, metadata=tuple(metadata.items()))
 

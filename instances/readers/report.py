@@ -9,6 +9,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from eaco_opt.errors import FormatError
 from eaco_opt.instance import Instance
@@ -49,13 +50,26 @@ class TraceImport:
         return {"read": self.read, "taken": self.taken, "repaired": self.repaired, "refused": self.refused}
 
 
-def write_report(result: TraceImport, path: str | os.PathLike[str], *, force: bool = False) -> None:
+class Accounted(Protocol):
+    """What came of a file, with the accounts of its rows."""
+
+    @property
+    def details(self) -> tuple[RowNote, ...]:
+        """Every repair and refusal, in order of line."""
+        ...
+
+    def accounts(self) -> dict[str, object]:
+        """Return read, taken, repaired and refused as one JSON-ready mapping."""
+        ...
+
+
+def write_report(result: Accounted, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Write every repair and refusal to a file.
 
     Parameters
     ----------
     result
-        The import.
+        The import of a trace or of measurements.
     path
         ``*.csv``: columns file, line, action, reason, text. ``*.json``: the accounts, and ``details`` with
         the same columns.

@@ -37,6 +37,8 @@ from experiments.compare import compare
 from experiments.describe import describe, write_description
 from experiments.tables import write_comparison
 from instances.generators import GENERATORS, generate
+from instances.measurements import MEASUREMENTS
+from instances.predictors import PREDICTORS
 from instances.readers import READERS, ImportOptions, TraceText, import_text
 from paper_figs import FIGURES, render
 from solvers.backends import BACKENDS, MissingBackendError, backend
@@ -51,6 +53,8 @@ REGISTRIES = {
     "BACKENDS": BACKENDS,
     "GENERATORS": GENERATORS,
     "READERS": READERS,
+    "MEASUREMENTS": MEASUREMENTS,
+    "PREDICTORS": PREDICTORS,
     "FIGURES": FIGURES,
 }
 PARTS = [(r, name) for r in REGISTRIES.values() for name in r]
