@@ -16,6 +16,7 @@ import pytest
 
 from eaco_opt.io import read_instance, read_schedule, write_instance
 from experiments.cli import main
+from instances import READERS
 from solvers.catalogue import method_names
 from tests.experiments.test_compare import KEYS as ROW_KEYS
 from tests.experiments.tiny import instance, job, two_in_a_row
@@ -609,6 +610,41 @@ def test_import_bad_usage(cli: Any, tmp_path: Path, words: list[str], text: str)
     done = cli("import", "philly-csv", trace, *words)
     assert done.code == 2
     assert text in done.err
+
+
+def test_a_trace_of_several_files(cli: Any, tmp_path: Path) -> None:
+    """The folder will do; the report names file and line; without the companion the error names it."""
+    reader = READERS.get("alibaba-pai-2020")
+    (tmp_path / "pai_job_table.csv").write_text(reader.SAMPLE + "x,i,u,Failed,1600.0,\n")
+    done = cli("import", "alibaba-pai-2020", tmp_path)
+    assert (done.code, "pai_task_table.csv" in done.err) == (2, True)
+    (tmp_path / "pai_task_table.csv").write_text(reader.COMPANION_SAMPLES["task"])
+    report = tmp_path / "report.json"
+    done = cli("import", "alibaba-pai-2020", tmp_path, "--json", "--report", report)
+    assert (done.code, done.document["refused"]) == (0, {"no-task": 1})
+    (note,) = json.loads(report.read_text())["details"]
+    assert (Path(note["file"]).name, note["line"]) == ("pai_job_table.csv", 3)
+
+
+def test_tight_deadlines(cli: Any, tmp_path: Path) -> None:
+    """`drop` refuses a job whose deadline lies before submission + running time; other words are errors."""
+    path = tmp_path / "t.csv"
+    path.write_text("submission_time,duration,num_gpu,deadline\n0,100,1,500\n0,100,1,50\n")
+    done = cli("import", "elasticflow", path, "--json", "--tight-deadlines", "drop")
+    assert done.document["refused"] == {"impossible-deadline": 1}
+    done = cli("import", "elasticflow", path, "--tight-deadlines", "loosen")
+    assert (done.code, "known are: keep, drop, stretch" in done.err) == (2, True)
+
+
+def test_the_traces_own_cluster(cli: Any, tmp_path: Path) -> None:
+    """`--trace-cluster` takes the nodes beside the pods, and excludes another cluster."""
+    (tmp_path / "openb_pod_list_a.csv").write_text(READERS.get("alibaba-openb-2023").SAMPLE)
+    (tmp_path / "openb_node_list_gpu_node.csv").write_text("sn,gpu,model\na,8,T4\nb,2,G3\nc,2,G3\n")
+    done = cli("import", "alibaba-openb-2023", tmp_path, "--json", "--trace-cluster")
+    made = done.document
+    assert (made["nodes"], made["gpus"], made["jobs"]) == (3, 12, 2)
+    done = cli("import", "alibaba-openb-2023", tmp_path, "--trace-cluster", "--nodes", 2)
+    assert (done.code, "give either trace_cluster or nodes" in done.err) == (2, True)
 
 
 def test_import_a_file_of_another_format(cli: Any, tmp_path: Path) -> None:
