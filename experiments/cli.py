@@ -31,6 +31,7 @@ from .commands import (
     importing,
     methods,
     paper,
+    predictors,
     profiles,
     solve,
     study,
@@ -74,6 +75,7 @@ def build() -> typer.Typer:
         app.command(name, short_help=short)(function)
     for name, group, short in (
         ("profiles", profiles, "The workloads that jobs run."),
+        ("predictors", predictors, "How well slowdowns are foretold."),
         ("paper", paper, "The paper's claims and tables, recomputed."),
         ("study", study, "Ready-made studies."),
         ("bench", bench, "How fast it is."),

@@ -21,5 +21,6 @@ FIGURES.register("gantt", "paper_figs.gantt:draw")
 FIGURES.register("anytime", "paper_figs.anytime:draw")
 FIGURES.register("frontier", "paper_figs.frontier:draw")
 FIGURES.register("workload", "paper_figs.workload:draw")
+FIGURES.register("calibration", "paper_figs.calibration:draw")
 
 __all__ = ["FIGURES", "Drawing", "render"]
