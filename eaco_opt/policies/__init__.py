@@ -17,6 +17,7 @@ POLICIES.register("fifo", "eaco_opt.policies.fifo:Fifo")
 POLICIES.register("fifo_packed", "eaco_opt.policies.fifo_packed:FifoPacked")
 POLICIES.register("gandiva", "eaco_opt.policies.gandiva:Gandiva")
 POLICIES.register("eaco", "eaco_opt.policies.eaco:Eaco")
+POLICIES.register("mpc", "solvers.mpc:Mpc")
 
 
 def make_policy(name: str, **options: Any) -> Any:

@@ -185,6 +185,22 @@ class Eaco:
         if self._look and self._n_waiting:
             yield from self._place(world)
 
+    def decide_once(self, world: World, jobs: Sequence[int], rng: np.random.Generator) -> Iterator[Action]:
+        """Decide on waiting jobs in a world that another policy has run so far; observe nothing.
+
+        Parameters
+        ----------
+        world
+            The present state.
+        jobs
+            Waiting jobs, in order of arrival.
+        rng
+            As for `begin`.
+        """
+        self.begin(world, rng)
+        self._gpus_of = dict(world.gpus_of)
+        yield from self.decide(world, [Event(EventKind.ARRIVAL, job) for job in jobs])
+
     def _enqueue(self, world: World, job: int) -> None:
         request = self._request_of[job]
         if request is None:

@@ -22,8 +22,8 @@ from .problem import Layout, SearchProblem, make_plans, make_scratch
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-GROUP_NODES = 16
-"""Nodes of a group, about."""
+WHOLE_GROUP, PART_GROUP = 8, 16
+"""Nodes of a group, about: where all jobs take whole nodes, and where some take parts."""
 
 CHAINS = 2
 """Chains that search a small cluster side by side."""
@@ -39,9 +39,11 @@ FIRST_ITERATIONS, MOST_ITERATIONS = 20, 20_000
 CYCLE_ROUNDS = 10
 """Rounds in which the chains of a small cluster cool down once."""
 
-MOST_REMOVED = 12
-HOT, COLD = 0.03, 0.0005
-"""Temperatures at the beginning and the end, in parts of a job's mean cost."""
+WHOLE_REMOVED, PART_REMOVED = 6, 12
+"""Most jobs removed at once."""
+
+WHOLE_HOT, PART_HOT, COLD = 0.12, 0.02, 0.0005
+"""Temperatures at the beginning (two) and the end, in parts of a job's mean cost."""
 
 STARTS, MASKS = 14, 6
 SMALL_STARTS, SMALL_MASKS = 60, 16
@@ -131,7 +133,11 @@ def search(
     if count == 0 or len(problem.nodes) == 0 or iterations == 0:
         return best.result(0, 0, True)
     rng = np.random.default_rng(np.random.SeedSequence([seed, 0x1A5]))
-    groups = max(1, round(len(problem.nodes) / GROUP_NODES))
+    whole = bool((p.types[:, 4] == 1.0).all())
+    group_nodes, removed, hot = (
+        (WHOLE_GROUP, WHOLE_REMOVED, WHOLE_HOT) if whole else (PART_GROUP, PART_REMOVED, PART_HOT)
+    )
+    groups = max(1, round(len(problem.nodes) / group_nodes))
     workers = groups if groups > 1 else CHAINS
     chains = [_Chain(problem) for _ in range(workers if groups == 1 else 1)]
     scratch = [make_scratch(problem) for _ in range(workers)]
@@ -166,9 +172,9 @@ def search(
             share = share_done() if share_done is not None else (done / iterations if iterations else 0.0)
             if groups == 1:
                 share = (rounds % CYCLE_ROUNDS) / CYCLE_ROUNDS
-            heat = scale * HOT * (COLD / HOT) ** min(1.0, max(0.0, share))
+            heat = scale * hot * (COLD / hot) ** min(1.0, max(0.0, share))
             cooler = (
-                heat if groups > 1 else scale * HOT * (COLD / HOT) ** min(1.0, share + 1.0 / CYCLE_ROUNDS)
+                heat if groups > 1 else scale * hot * (COLD / hot) ** min(1.0, share + 1.0 / CYCLE_ROUNDS)
             )
             parts = _parts(problem, chains, groups, rng)
             ends = [_others_end(problem, chains[0].plans, nodes) if groups > 1 else 0.0 for nodes, _ in parts]
@@ -187,7 +193,7 @@ def search(
                 if len(jobs) == 0:
                     return 0.0, group
                 value = kernel.search(
-                    p, plans, scratch[k], group, states[k], each, heat, cooler, min(MOST_REMOVED, len(jobs)),
+                    p, plans, scratch[k], group, states[k], each, heat, cooler, min(removed, len(jobs)),
                     starts, masks, problem.asleep, ends[k], allowed, counters[k],
                 )  # fmt: skip
                 return value, group
@@ -315,7 +321,7 @@ def _group(
     total, room = len(plans.start), plans.jobs.shape[1]
     local = np.full(len(plans.held), -1, dtype=np.int64)
     local[nodes] = np.arange(len(nodes))
-    most = min(len(jobs), 2 * MOST_REMOVED + 8)
+    most = min(len(jobs), 2 * PART_REMOVED + 8)
     m = len(nodes)
     return kernel.Group(
         nodes=nodes,
