@@ -8,6 +8,7 @@ tasks.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,6 +55,8 @@ INSTANCE = (
 
 TIME_ZONE = "Asia/Shanghai"
 """Times are seconds, shifted by an unknown whole number of weeks, and give the hour of the day in UTC+8."""
+
+LOG = logging.getLogger(__name__)
 
 PERCENT = 100.0
 """One GPU."""
@@ -106,10 +109,12 @@ class AlibabaPai:
                 "many GPUs a job asks for"
             )
         book = Book(text)
-        requests = _requests(tasks)
+        task_book = Book(tasks)
+        requests = _requests(task_book)
         instances = text.companions.get("instance")
-        if instances is not None:
-            _spans(instances, requests)
+        instance_book = None if instances is None else Book(instances)
+        if instance_book is not None:
+            _spans(instance_book, requests)
         seen: set[str] = set()
         for row in headless_rows(book, columns=JOB, what="the PAI job table"):
             name = row["job_name"]
@@ -148,6 +153,8 @@ class AlibabaPai:
             "job, task and instance tables" if instances is not None else "job and task tables",
             time_zone=TIME_ZONE,
             assumptions={
+                **_unreadable("task", task_book),
+                **_unreadable("instance", instance_book),
                 "assumption.local_time": "times are read as UTC+8; the trace is shifted in time",
                 "assumption.gpus": (
                     "the sum of inst_num * plan_gpu / 100 over the tasks of a job, rounded up; all "
@@ -212,10 +219,22 @@ def _checked(book: Book, row: Row, request: _Request | None) -> tuple[float, flo
     return request.gpus, request.end_s - request.start_s
 
 
-def _requests(tasks: TraceText) -> dict[str, _Request]:
-    """Return what each job's tasks ask for; a task that cannot be read spoils its job."""
+def _unreadable(role: str, book: Book | None) -> dict[str, str]:
+    """Return for the metadata how many rows of a companion could not be read, nothing if all could."""
+    if book is None or not book.notes:
+        return {}
+    first = book.notes[0]
+    count = f"{len(book.notes)} of {book.read} rows of {book.text.name}"
+    said = f"{count}; the first: line {first.line}: {first.text}"
+    LOG.warning("alibaba-pai-2020: rows that cannot be read are left out: %s", said)
+    return {f"trace.{role}_rows_unreadable": said}
+
+
+def _requests(book: Book) -> dict[str, _Request]:
+    """Return what each job's tasks ask for; a task with a number that cannot be read spoils its job."""
+    tasks = book.text
     out: dict[str, _Request] = {}
-    for row in headless_rows(Book(tasks), columns=TASK, what="the PAI task table"):
+    for row in headless_rows(book, columns=TASK, what="the PAI task table"):
         request = out.setdefault(row["job_name"], _Request())
         cell = row["plan_gpu"]
         percent = 0.0 if missing(cell) else real(cell)
@@ -239,10 +258,10 @@ def _requests(tasks: TraceText) -> dict[str, _Request]:
     return out
 
 
-def _spans(instances: TraceText, requests: dict[str, _Request]) -> None:
+def _spans(book: Book, requests: dict[str, _Request]) -> None:
     """Replace the spans of jobs by those of their instances, where there are some with both times."""
     spans: dict[str, tuple[float, float]] = {}
-    for row in headless_rows(Book(instances), columns=INSTANCE, what="the PAI instance table"):
+    for row in headless_rows(book, columns=INSTANCE, what="the PAI instance table"):
         start_s, end_s = _time(row, "start_time"), _time(row, "end_time")
         if start_s is None or end_s is None:
             continue

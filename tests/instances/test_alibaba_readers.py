@@ -291,6 +291,17 @@ def test_pai_tables_of_another_form() -> None:
         pai("a,b\n", task("j"))
 
 
+def test_pai_rows_of_companions_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    """They are left out, not in silence: the metadata and the log say how many and which is the first."""
+    made = pai(JOB, task("j") + "j,worker,1.0\n", instance("j", "1200.0", "1800.0"))
+    said = dict(made.instance.metadata)
+    assert said["trace.task_rows_unreadable"] == (
+        "1 of 2 rows of tasks.csv; the first: line 2: expected 10 columns, got 3"
+    )
+    assert "trace.instance_rows_unreadable" not in said
+    assert "rows that cannot be read are left out: 1 of 2 rows of tasks.csv" in caplog.text
+
+
 def test_pai_dates_are_read_in_its_zone() -> None:
     """1000 s are 1970-01-01 08:16:40 in UTC+8; a window from 08:20 leaves the job at 1500 s."""
     made = pai(JOB + "k,i,u,Failed,1500.0,\n", task("j") + task("k"), time_from="1970-01-01T08:20")

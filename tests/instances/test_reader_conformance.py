@@ -195,6 +195,30 @@ def test_mutilated_files_end_in_words(name: str, table: Path, data: st.DataObjec
     assert sum(n.action == "refused" for n in made.details) == sum(made.refused.values())
 
 
+@pytest.mark.parametrize("name", [n for n in NAMES if hasattr(READERS.get(n), "COMPANION_SAMPLES")])
+@settings(max_examples=FUZZ)
+@given(data=st.data())
+def test_mutilated_companions_end_in_words(name: str, data: st.DataObject) -> None:
+    """The same for the other files of a trace."""
+    reader = READERS.get(name)
+    mutilated: dict[str, bytes] = {}
+    for role, text in reader.COMPANION_SAMPLES.items():
+        raw = bytearray(text.encode())
+        at = data.draw(st.integers(0, len(raw)))
+        raw[at : at + data.draw(st.integers(0, 30))] = data.draw(
+            st.one_of(st.binary(max_size=6), st.sampled_from([b",", b"\n", b"nan", b"-1", b"1e308", b'"']))
+        )
+        mutilated[role] = bytes(raw)
+    try:
+        beside = {role: TraceText.of(raw, file=role) for role, raw in mutilated.items()}
+        made = import_text(
+            name, reader, TraceText.of(reader.SAMPLE, companions=beside), ImportOptions(too_large="drop")
+        )
+    except EacoError:
+        return
+    assert made.read == 2 == made.taken + sum(made.refused.values())
+
+
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=FUZZ)
 @given(st.binary(max_size=200))
