@@ -33,4 +33,6 @@ class GradientBoosted:
 
     def speeds(self, pairs: Sequence[tuple[Workload, Workload]]) -> NDArray[np.float64]:
         """Return the speed of the first of each pair."""
+        if not pairs:
+            return np.zeros(0)
         return clipped(np.asarray(self._trees.predict(utilisations(pairs)), dtype=np.float64))
