@@ -173,12 +173,22 @@ class ConfigurationLp:
                     column = pricer.column(prices, self.intervals - 1, int(pattern[-1]))
                     jobs = column.jobs[0][column.jobs[0] >= 0]
                     earned = float((pricer.yields(column)[0][: len(jobs)] * prices[jobs]).sum())
-                    scale = min(scale, float(pricer.cost(column)[0]) / earned)
+                    # Newton's step: what is earned has to come down to the cost, less what rounding may hide.
+                    scale = min(
+                        scale, (1.0 - float(top[-1]) / earned) * (1.0 - 1e-12) if earned > 0.0 else 0.0
+                    )
                 tops.append(top)
-            if scale == 1.0 and not (endless and any(top[-1] > 0.0 for top in tops)):
+            if scale == 1.0:
                 return prices, tops
-            # Newton's step on the ratio of cost and gain; the last bit of it lies below what rounding hides.
-            prices = np.where(free, prices * min(scale, 1.0 - 1e-12) * (1.0 - 1e-12), prices)
+            if scale > 0.0:
+                prices = np.where(free, prices * scale, prices)
+            elif (prices[free] > 0.0).any():
+                prices = np.where(free, 0.0, prices)
+            else:
+                # No pattern costs less than nothing, so without prices none gains: this is rounding.
+                for top in tops:
+                    top[-1] = min(0.0, top[-1])
+                return prices, tops
 
     def solve(
         self,

@@ -17,7 +17,7 @@ from eaco_opt.evaluation import Evaluation
 from eaco_opt.impossible import impossible_jobs
 from eaco_opt.instance import Instance
 from eaco_opt.limits import Objective, ObjectiveForm
-from eaco_opt.policies import POLICIES, make_policy
+from eaco_opt.policies import make_policy
 from eaco_opt.power import GpuPower, MeasuredPower, PowerModel, ServerPower
 from eaco_opt.profile import EpochTime
 from eaco_opt.result import Status
@@ -36,6 +36,7 @@ from tests.experiments.tiny import BOX, instance, job
 from tests.solvers.random_instances import SLOT_S, agreement_instance, random_instance
 
 KWH_J = 3.6e6
+THE_FOUR = ("fifo", "fifo_packed", "gandiva", "eaco")
 
 
 def value(problem: Instance, **more: Any) -> float:
@@ -272,7 +273,7 @@ def check_policies(seeds: range) -> int:
         problem = hostile(seed)
         if any(not j.deadline_only for j in impossible_jobs(problem)):
             continue
-        for name in POLICIES.names():
+        for name in THE_FOUR:
             try:
                 run = simulate(problem, make_policy(name))
             except ImpossibleJobsError:
@@ -339,6 +340,20 @@ def test_any_prices_prove_something() -> None:
             assert (used >= 0.0).all()
             compared += 1
     assert compared >= 60
+
+
+@pytest.mark.parametrize("sleep_w", [100.0, math.nextafter(100.0, 0.0), 100.0 - 1e-12, 99.99])
+def test_nodes_that_sleep_at_full_power(sleep_w: float) -> None:
+    """Running costs nothing then: 100 W on every node for 1000 s is all, with and without unbounded time."""
+    problem = instance(job("a"), job("b", gpus=1), alpha=1.0)
+    for nodes in (1, 3):
+        cluster = Cluster.uniform(dataclasses.replace(BOX, sleep_w=sleep_w), nodes)
+        found = bound(dataclasses.replace(problem, cluster=cluster))
+        assert found.energy_kwh is not None
+        # One after the other on one node, 2000 s, is dearer than the others' sleep by the difference only.
+        awake_kwh = (100.0 - sleep_w) * 2000.0 / KWH_J
+        asleep_kwh = nodes * sleep_w * 1000.0 / KWH_J
+        assert asleep_kwh * (1.0 - 1e-8) <= found.energy_kwh <= asleep_kwh + awake_kwh
 
 
 def test_prices_of_one_objective_serve_another() -> None:
