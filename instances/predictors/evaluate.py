@@ -132,6 +132,9 @@ def evaluate_predictors(
             f"predictors: unknown choice of what to leave out {leave_out!r}; known are: "
             f"{', '.join(LEAVE_OUT)}"
         )
+    for name in predictors or ():
+        if name not in PREDICTORS:
+            PREDICTORS.get(name)  # raises, and lists the known ones
     rows = tuple(rows)
     if not rows:
         raise DomainError(

@@ -402,6 +402,15 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_comparison(compare(everything(), ["fifo", "eaco"]), folder / "out", figures=())
     write_description(describe(everything()), folder / "described")
     shutil.copy(folder / "described" / "workload.csv", folder / "out")
+    others = {
+        "predictions": "predictor,measured,predicted\na,0.8,0.9\na,1,0.95\n",
+        "curve": "seconds,objective,bound\n0,1,\n2,0.9,0.8\n",
+        "frontier": "variant,runtime_percent,energy_percent\nas given,0,0\nas given,1,-10\n",
+        "points": "name,kind,runtime_percent,energy_percent\nfifo,policy,0,0\n",
+    }
+    for name, text in others.items():
+        if not (folder / "out" / f"{name}.csv").exists():
+            (folder / "out" / f"{name}.csv").write_text(text)
     return folder / "out"
 
 

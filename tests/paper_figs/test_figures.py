@@ -70,6 +70,12 @@ def write_tables(folder: Path, *, nodes: int = 2, jobs: int = 0) -> None:
             active += [f"{method},{5 + i},{i % 2 + 1}"]
     write(folder / "segments.csv", *segments)
     write(folder / "active_nodes.csv", *active)
+    write(
+        folder / "predictions.csv",
+        "predictor,measured,predicted",
+        *(f"always,{0.5 + 0.05 * i},0.7" for i in range(11)),
+        *(f"$x_1$ [b] a name that is far too long,{0.5 + 0.05 * i},{0.6 + 0.04 * i}" for i in range(11)),
+    )
     write(folder / "workload.csv", "job,gpus,release_h,exclusive_h", "a,8,0,4", "b,4,1,1", "c,2,1,")
 
 
@@ -181,6 +187,23 @@ def test_energy_runtime_numbers(drawn: Path) -> None:
     assert float(rows["mine"]["mean_jct_relative_percent"]) == pytest.approx(110.0)
     assert float(rows["fifo"]["energy_relative_percent"]) == 100.0
     assert rows["none"]["energy_relative_percent"] == ""
+
+
+def test_calibration_numbers(drawn: Path) -> None:
+    """Equal predictions are one point; others are means of tenths, here of two rows each."""
+    rows = table(drawn / "figures" / "calibration.csv")
+    (always,) = [r for r in rows if r["predictor"] == "always"]
+    assert (int(always["n"]), float(always["predicted_mean"])) == (11, pytest.approx(0.7))
+    # 0.5, 0.55, ..., 1: mean 0.75, tenth and ninetieth percentile at the second and the last but one.
+    assert float(always["measured_mean"]) == pytest.approx(0.75)
+    assert (float(always["measured_p10"]), float(always["measured_p90"])) == (
+        pytest.approx(0.55),
+        pytest.approx(0.95),
+    )
+    other = [r for r in rows if r["predictor"] != "always"]
+    assert [int(r["n"]) for r in other] == [2, 2, 2, 2, 2, 1]
+    assert float(other[0]["predicted_mean"]) == pytest.approx(0.62)
+    assert float(other[0]["measured_mean"]) == pytest.approx(0.525)
 
 
 def test_active_nodes_numbers(drawn: Path) -> None:
