@@ -17,6 +17,8 @@ from experiments.exact_bench import COLUMNS as EXACT_COLUMNS
 from experiments.frontier import CURVE_COLUMNS as FRONTIER_COLUMNS
 from experiments.frontier import POINT_COLUMNS, WEIGHT_COLUMNS
 from experiments.gap import COLUMNS as GAP_COLUMNS
+from experiments.predictors import COLUMNS as SCORE_COLUMNS
+from experiments.predictors import PREDICTIONS
 from experiments.scale_bench import COLUMNS as SCALE_COLUMNS
 from experiments.tables import ACTIVE_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, ROW_COLUMNS, SEGMENT_COLUMNS
 
@@ -54,6 +56,8 @@ def columns_after(words: str) -> list[str]:
         ("`points.csv`:", POINT_COLUMNS),
         ("`weights.csv`:", WEIGHT_COLUMNS),
         ("`frontier.csv`:", FRONTIER_COLUMNS),
+        ("`predictors evaluate`: `rows`", SCORE_COLUMNS),
+        ("`predictions.csv`:", PREDICTIONS),
     ],
 )
 def test_tables_are_listed_in_order(words: str, columns: tuple[str, ...]) -> None:
