@@ -1,7 +1,7 @@
 """Policy ``mpc``: a rolling-horizon optimiser (model predictive control) among the online policies.
 
 At each arrival the jobs that are known and have not started are planned anew by the search of
-:mod:`solvers.lns`, around what is running, which stays where it is; the plan's starts are then carried out as
+:mod:`solvers.lns`, around what is running, which stays where it is; the plan's starts are carried out as
 their times come. It knows no more than EaCO does: what has arrived, what runs, and its belief on slowdowns. So
 EaCO beside ``mpc`` shows what optimisation is worth, and ``mpc`` beside the offline optimum what knowing the
 future is worth.
@@ -13,16 +13,17 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eaco_opt import _validate as v
 from eaco_opt.arrays import time_tolerance_s
-from eaco_opt.errors import DomainError
 from eaco_opt.policies.eaco import Eaco
 from eaco_opt.schedule import ScheduleClass
 from eaco_opt.simulator import Action, Event, EventKind, Start, Timer, World
+from formulations.base import FormulationError
 
 from .lns.driver import search
 from .lns.problem import Layout, SearchProblem, search_problem
@@ -56,10 +57,10 @@ class Mpc:
         "model-parallel-memory",
         "infinite-deadlines",
         "both-admission-rules",
-        "sleep",
+        "sleep-and-wake-up",
     )
 
-    def __init__(self, *, iterations: int = 400, decision_s: float | None = None) -> None:
+    def __init__(self, *, iterations: int = 200, decision_s: float | None = None) -> None:
         self.iterations = v.integer("policy 'mpc'", "iterations", iterations, 0)
         self.decision_s = (
             None if decision_s is None else v.real("policy 'mpc'", "decision_s", decision_s, low=0.0)
@@ -69,20 +70,15 @@ class Mpc:
     def begin(self, world: World, rng: np.random.Generator) -> None:
         """Build the search's view of the instance, with the beliefs on slowdowns as its truth.
 
-        Raises
-        ------
-        DomainError
-            Nodes take time to wake up, which plans of this policy do not reckon with.
+        Where nodes take time to wake up, or the search does not cover the instance, EaCO decides throughout.
         """
         types = {node.node_type for node in world.instance.cluster.nodes}
-        slow = [t.name for t in world.instance.cluster.node_types if t.name in types and t.wake_s > 0.0]
-        if slow:
-            raise DomainError(
-                f"policy 'mpc': node type {slow[0]!r} takes time to wake up, which it does not plan for; set "
-                "wake_s to 0, or take another policy"
-            )
-        believed = dataclasses.replace(world.instance, truth=world.history.base)
-        self._problem: SearchProblem = search_problem(believed, grid_s=world.slot_s or None)
+        slow = any(t.wake_s > 0.0 for t in world.instance.cluster.node_types if t.name in types)
+        self._problem: SearchProblem | None = None
+        if not slow:
+            believed = dataclasses.replace(world.instance, truth=world.history.base)
+            with suppress(FormulationError):
+                self._problem = search_problem(believed, grid_s=world.slot_s or None)
         jobs = len(world.arrays.epochs)
         self._rng = rng
         self._seed = int(rng.integers(2**31))
@@ -90,18 +86,48 @@ class Mpc:
         self._start = np.full(jobs, NEVER)
         self._mask = np.zeros(jobs, dtype=np.int64)
         self._node = np.full(jobs, -1, dtype=np.int64)
-        self._wide = self._problem.arrays.size.max(axis=1, initial=0) == 0
+        self._wide = np.zeros(jobs, dtype=np.bool_)
+        if self._problem is not None:
+            self._wide = self._problem.arrays.size.max(axis=1, initial=0) == 0
         self.counters = {"decisions": 0, "fallbacks": 0, "best_effort": 0}
 
     def decide(self, world: World, events: Sequence[Event]) -> Iterator[Action]:
         """Plan at arrivals, and start the jobs whose time has come."""
-        news = [e.job for e in events if e.kind is EventKind.ARRIVAL]
+        if self._problem is None:
+            if world.waiting:
+                self.counters["fallbacks"] += 1
+                yield from Eaco(observe=False).decide_once(world, list(world.waiting), self._rng)
+            return
         for job in [j for j in world.waiting if self._wide[j]]:
             if gpus := world.best_fit(job):
                 yield Start(job, gpus)
-        if any(not self._wide[j] for j in news) and not self._plan(world):
+        news = any(e.kind is EventKind.ARRIVAL and not self._wide[e.job] for e in events)
+        if (news or self._unplanned(world)) and not self._plan(world):
             yield from self._fall_back(world)
-        for _ in range(2):
+        yield from self._launch(world)
+        following = self._following(world)
+        if following == NEVER and not world.gpus_of and self._waiting(world):
+            # Nothing would ever happen: who is left cannot be in time, and runs as well as it can.
+            for job in self._unplanned(world):
+                self._due[job] = NEVER
+                self.counters["best_effort"] += 1
+            if not self._plan(world):
+                yield from self._fall_back(world)
+            yield from self._launch(world)
+            following = self._following(world)
+        if following < NEVER:
+            yield Timer(float(following))
+
+    def _unplanned(self, world: World) -> list[int]:
+        return [j for j in self._waiting(world) if self._start[j] == NEVER]
+
+    def _following(self, world: World) -> float:
+        """Return the next planned start, infinity if none is."""
+        return min((float(self._start[j]) for j in self._waiting(world)), default=NEVER)
+
+    def _launch(self, world: World) -> Iterator[Action]:
+        """Start the jobs whose time has come; plan once more if one of them has no room."""
+        for again in (True, False):
             stuck = False
             for job in sorted(self._waiting(world), key=lambda j: (self._start[j], j)):
                 if self._start[job] > world.now_s + time_tolerance_s(world.now_s):
@@ -111,21 +137,18 @@ class Mpc:
                     yield Start(job, gpus)
                 else:
                     stuck = True  # somebody stays longer than was believed
-            if not stuck or not self._plan(world):
-                break
-        following = min((self._start[j] for j in self._waiting(world)), default=NEVER)
-        if world.now_s < following < NEVER:
-            yield Timer(float(following))
-        elif following <= world.now_s and not world.gpus_of:
-            yield from self._fall_back(world)
+                    self._start[job] = NEVER
+            if not stuck or not again or not self._plan(world):
+                return
 
     def _waiting(self, world: World) -> list[int]:
         return [j for j in world.waiting if not self._wide[j]]
 
     def _gpus(self, world: World, job: int) -> tuple[int, ...]:
+        problem = self._need()
         node, mask = int(self._node[job]), int(self._mask[job])
         first, last = world.first_gpu[node], world.first_gpu[node + 1]
-        if self._problem.arrays.types[world.node_types[node], 4] == 1.0:
+        if problem.arrays.types[world.node_types[node], 4] == 1.0:
             return tuple(range(first, last))
         return tuple(g for g in range(first, last) if (mask >> (g - first)) & 1)
 
@@ -159,6 +182,10 @@ class Mpc:
                 self._node[job] = found.layout.node[job]
         return bool(placed.all())
 
+    def _need(self) -> SearchProblem:
+        assert self._problem is not None  # decide() does not plan without it
+        return self._problem
+
     @staticmethod
     def _now(world: World) -> float:
         if not world.slot_s:
@@ -167,7 +194,8 @@ class Mpc:
 
     def _state(self, world: World, waiting: list[int], now: float) -> tuple[SearchProblem, Layout, list[int]]:
         """Return problem and plan as they are now: running jobs fixed, with the epochs they have left."""
-        a = self._problem.arrays
+        whole = self._need()
+        a = whole.arrays
         jobs = len(a.epochs)
         epochs, release = a.epochs.copy(), np.maximum(a.release, now)
         start, mask = np.where(np.isfinite(self._start), self._start, 0.0), self._mask.copy()
@@ -193,22 +221,14 @@ class Mpc:
                 start[job] = max(now, start[job])
         arrays = a._replace(epochs=epochs, release=release, due=self._due)
         problem = dataclasses.replace(
-            self._problem,
+            whole,
             arrays=arrays,
-            nodes=np.array([n for n in self._problem.nodes if n not in shut], dtype=np.int64),
+            nodes=np.array([n for n in whole.nodes if n not in shut], dtype=np.int64),
             jobs=np.array(sorted(waiting), dtype=np.int64),
         )
         return problem, Layout(start, mask, node), running
 
     def _fall_back(self, world: World) -> Iterator[Action]:
-        """Let EaCO decide on the waiting jobs; those that cannot be in time any more lose their deadline."""
+        """Let EaCO decide on the waiting jobs."""
         self.counters["fallbacks"] += 1
-        waiting = self._waiting(world)
-        yield from Eaco(observe=False).decide_once(world, waiting, self._rng)
-        left = [j for j in self._waiting(world) if self._start[j] == NEVER]
-        for job in left:
-            if np.isfinite(self._due[job]):
-                self._due[job] = NEVER
-                self.counters["best_effort"] += 1
-        if left:
-            self._plan(world)
+        yield from Eaco(observe=False).decide_once(world, self._waiting(world), self._rng)

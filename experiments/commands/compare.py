@@ -114,7 +114,9 @@ def command(
             progress=hook,
         )
     _show(screen, result)
-    document: dict[str, Any] = result.document()
+    document: dict[str, Any] = result.document() | {"history": history}
+    if history is not None:
+        screen.note(f"policies believe the slowdowns of {history}, not the true ones")
     if out is not None:
         with screen.progress("writing") as bar:
             written = write_comparison(result, out, force=force, progress=lambda name: bar.at(0, None, name))

@@ -147,7 +147,10 @@ def test_truth_and_history(run: Any, pairs: Path, tmp_path: Path) -> None:
             "compare", made, "--methods", "eaco", "--history", history, "--no-bound", "--json"
         )
         assert code == 0, error
-        assert json.loads(text)["rows"][0]["status"] == "feasible"
+        document = json.loads(text)
+        assert document["rows"][0]["status"] == "feasible"
+        assert document["history"] == str(history)
+        assert f"policies believe the slowdowns of {history}" in error
     code, _, error = run("compare", made, "--methods", "eaco", "--history", "nope.json")
     assert code == 2 and "nope.json" in error
     code, _, error = run(*base, "--truth", "kernel")

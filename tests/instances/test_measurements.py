@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eaco_opt.errors import DomainError, EacoError, TraceError, UnknownNameError
@@ -252,22 +252,19 @@ def written_bytes(path: Path, data: bytes) -> Path:
     return path
 
 
-@given(
-    st.sampled_from(["gavel", "lucid", "zeus", "csv", "profiles"]),
-    st.one_of(
-        st.binary(max_size=300),
-        st.tuples(
-            st.sampled_from([ALONE, PAIRS, ZEUS, GAVEL]).map(str.encode),
-            st.integers(0, 400),
-            st.binary(max_size=6),
-        ).map(lambda x: x[0][: x[1]] + x[2] + x[0][x[1] + 1 :]),
-    ),
+FORMS = ("gavel", "lucid", "zeus", "csv", "profiles")
+BYTES = st.one_of(
+    st.binary(max_size=300),
+    st.tuples(
+        st.sampled_from([ALONE, PAIRS, ZEUS, GAVEL]).map(str.encode),
+        st.integers(0, 400),
+        st.binary(max_size=6),
+    ).map(lambda x: x[0][: x[1]] + x[2] + x[0][x[1] + 1 :]),
 )
-def test_fuzzed_bytes_raise_documented_errors_only(
-    tmp_path_factory: pytest.TempPathFactory, form: str, data: bytes
-) -> None:
-    """Whatever the bytes: measurements, or an error of the toolkit."""
-    folder = tmp_path_factory.mktemp("fuzz")
+
+
+def import_bytes(folder: Path, form: str, data: bytes) -> None:
+    """Read bytes as a measured table; anything but an error of the toolkit gets through."""
     (folder / "single_data.csv").write_text(ALONE)
     path = written_bytes(folder / "v100.csv", data)
     try:
@@ -275,6 +272,27 @@ def test_fuzzed_bytes_raise_documented_errors_only(
     except EacoError:
         return
     assert found.read == found.taken + sum(found.refused.values())
+
+
+@given(st.sampled_from(FORMS), BYTES)
+def test_fuzzed_bytes_raise_documented_errors_only(
+    tmp_path_factory: pytest.TempPathFactory, form: str, data: bytes
+) -> None:
+    """Whatever the bytes: measurements, or an error of the toolkit."""
+    import_bytes(tmp_path_factory.getbasetemp(), form, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_many_fuzzed_bytes(tmp_path: Path, form: str) -> None:
+    """The same for 5,000 inputs of each format."""
+
+    @settings(max_examples=5000, suppress_health_check=list(HealthCheck), deadline=None)
+    @given(BYTES)
+    def run(data: bytes) -> None:
+        import_bytes(tmp_path, form, data)
+
+    run()
 
 
 @pytest.mark.parametrize(
