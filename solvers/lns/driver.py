@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,7 +158,8 @@ def search(
     finished = False
     pace = 0.0
     scale = best.value / max(1, count)
-    with ThreadPoolExecutor(max_workers=max(1, min(threads, workers))) as pool:
+    # One thread needs no pool: short searches would spend their time on making it.
+    with ThreadPoolExecutor(min(threads, workers)) if min(threads, workers) > 1 else nullcontext() as pool:
         while True:
             each = ROUND_ITERATIONS
             if iterations is None and time_left_s is not None:
@@ -199,7 +201,7 @@ def search(
                 return value, group
 
             before = time.monotonic()
-            found = list(pool.map(work, range(workers)))
+            found = list((map if pool is None else pool.map)(work, range(workers)))
             pace = (time.monotonic() - before) / each
             done += each * workers
             rounds += 1

@@ -883,8 +883,6 @@ def repair(
         placed += 1
         for r in range(q):
             g.cost[r, pick_m] = np.nan
-            if regret > 1:
-                continue
         # What stood for other idle nodes of the type holds on: one of them is still idle, or none is.
 
 

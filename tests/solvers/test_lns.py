@@ -94,10 +94,14 @@ def grid_optima(seeds: range) -> tuple[int, int]:
         if truth.status is not Status.OPTIMAL:
             continue
         known += 1
-        found = solve(problem, "lns", grid_s=3600.0, time_limit_s=10.0, seed=seed, threads=2)
-        assert truth.objective is not None and found.objective is not None
-        assert found.objective >= truth.objective * (1.0 - 1e-6)
-        hits += found.objective <= truth.objective * (1.0 + 1e-6)
+        assert truth.objective is not None
+        for limit_s in (2.0, 10.0):  # what is found in 2 s is found in 10 s
+            found = solve(problem, "lns", grid_s=3600.0, time_limit_s=limit_s, seed=seed, threads=2)
+            assert found.objective is not None
+            assert found.objective >= truth.objective * (1.0 - 1e-6)
+            if found.objective <= truth.objective * (1.0 + 1e-6):
+                hits += 1
+                break
     return hits, known
 
 
@@ -108,12 +112,13 @@ def loose(problem: Instance) -> Instance:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chunk", range(20))
-def test_proved_optima_on_a_grid_are_found(chunk: int) -> None:
-    """Of ten seeds at a time, at most one proved optimum of 6 to 10 jobs is missed in 10 s."""
-    hits, known = grid_optima(range(10 * chunk, 10 * chunk + 10))
-    assert known >= 4
-    assert hits >= known - 1
+@pytest.mark.timeout(7200)
+def test_proved_optima_on_a_grid_are_found() -> None:
+    """Of 200 seeds with 6 to 10 jobs, at least 95 % of the proved optima are found in 10 s."""
+    hits, known = grid_optima(range(200))
+    print(f"{hits} of {known} proved optima found")
+    assert known >= 100
+    assert hits >= 0.95 * known
 
 
 def test_the_number_of_threads_changes_nothing() -> None:
