@@ -15,7 +15,7 @@ ROOM_PERCENT = 3.0
 def draw(folder: Path) -> Drawing:
     """Curves of the least change of energy by change of mean running time, one a variant of the tables.
 
-    Reads ``frontier.csv`` and ``points.csv`` of the study ``frontier``. What lies below a curve is out of reach.
+    Reads ``frontier.csv`` and ``points.csv`` of the study ``frontier``. Nothing lies below a curve.
     """
     curve_path, point_path = folder / "frontier.csv", folder / "points.csv"
     table = read_table(curve_path, ("variant", "runtime_percent", "energy_percent"))

@@ -2,9 +2,12 @@
 
 At each arrival the jobs that are known and have not started are planned anew by the search of
 :mod:`solvers.lns`, around what is running, which stays where it is; the plan's starts are carried out as
-their times come. Long lines are planned by parts: the most urgent jobs first. It knows no more than EaCO does: what has arrived, what runs, and its belief on slowdowns. So
-EaCO beside ``mpc`` shows what optimisation is worth, and ``mpc`` beside the offline optimum what knowing the
-future is worth.
+their times come. Long lines are planned by parts: the most urgent jobs first.
+
+It knows no more than EaCO does: what has arrived, what runs, and its belief on slowdowns; and how the
+objective weighs energy and time, whose norms are sums over all jobs (docs/model.md section 3). So EaCO beside
+``mpc`` shows what optimisation is worth, and ``mpc`` beside the offline optimum what knowing the future is
+worth.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from eaco_opt.simulator import Action, Event, EventKind, Start, Timer, World
 from formulations.base import FormulationError, UncoveredFeatureError
 
 from .lns.driver import search
-from .lns.problem import Layout, SearchProblem, search_problem
+from .lns.problem import BANK, Layout, SearchProblem, search_problem
 
 NEVER = math.inf
 
@@ -34,8 +37,8 @@ class Mpc:
 
     Where the search does not place every job within its limit, EaCO decides on those without a place until
     the next plan, which the counter ``fallbacks`` counts beside ``decisions``; it decides throughout where
-    nodes take time to wake up, or the search does not cover the instance. Jobs that cannot be in time even alone run best-effort, without a
-    deadline. Jobs on several nodes start at once where there is room.
+    nodes take time to wake up, or the search does not cover the instance. Jobs that cannot be in time even
+    alone run best-effort, without a deadline. Jobs on several nodes start at once where there is room.
 
     Parameters
     ----------
@@ -77,7 +80,7 @@ class Mpc:
 
     def begin(self, world: World, rng: np.random.Generator) -> None:
         """Build the search's view of the instance, with the beliefs on slowdowns as its truth."""
-        self.counters = {"decisions": 0, "fallbacks": 0, "best_effort": 0}
+        self.counters = {"decisions": 0, "fallbacks": 0, "shared": 0, "best_effort": 0}
         self._rng = rng
         self._seed = int(rng.integers(2**31))
         self._eaco: Eaco | None = None
@@ -108,6 +111,7 @@ class Mpc:
             self.counters["decisions"] += bool(news)
             self.counters["fallbacks"] += bool(news)
             yield from self._eaco.decide(world, events)
+            self.counters |= {key: self._eaco.counters[key] for key in ("shared", "best_effort")}
             return
         for job in [j for j in world.waiting if self._wide[j]]:
             if gpus := world.best_fit(job):
@@ -136,7 +140,9 @@ class Mpc:
 
     def _eaco_decides(self, world: World, jobs: list[int]) -> Iterator[Action]:
         if jobs:
-            yield from Eaco(observe=False).decide_once(world, jobs, self._rng)
+            eaco = Eaco(observe=False)
+            yield from eaco.decide_once(world, jobs, self._rng)
+            self.counters["shared"] += eaco.counters["shared"]
 
     def _waiting(self, world: World) -> list[int]:
         return [j for j in world.waiting if not self._wide[j]]
@@ -159,6 +165,7 @@ class Mpc:
                     break
                 gpus = self._gpus(world, job)
                 if world.can_join(job, gpus, obey_u=True):
+                    self.counters["shared"] += any(world.residents(g) for g in gpus)
                     yield Start(job, gpus)
                 else:
                     stuck = True  # somebody stays longer than was believed
@@ -197,7 +204,7 @@ class Mpc:
             if not lost:
                 break
             for k in lost:
-                # Late whatever is planned; or in a company that plans may not have, with a node for itself then.
+                # Late whatever is planned; or in a company that no plan may have: its node is left alone.
                 if self._due[jobs[k]] < NEVER:
                     self._due[jobs[k]] = NEVER
                 else:
@@ -249,12 +256,18 @@ class Mpc:
                 mask[k] = 1
             else:
                 mask[k] = sum(1 << (g - world.first_gpu[node[k]]) for g in gpus)
+        due = self._due[index]
+        ideal = whole.ideal[index]
+        ahead_s = float(np.max(np.where(np.isfinite(due), due, now) - now, initial=0.0))
+        # Prices of jobs without a place come from the known jobs alone, as all else does.
+        bank = 2.0 * BANK * ideal + a.total * 2.0 * ahead_s + 1e-9
         arrays = a._replace(
             release=np.full(len(jobs), now),
-            due=self._due[index],
+            due=due,
             epochs=epochs,
             running=a.running[index],
-            bank=a.bank[index],
+            bank=bank,
+            broken=10.0 * float(bank.sum()) + 1.0,
             cpu=a.cpu[index],
             job_class=a.job_class[index],
             size=a.size[index],
@@ -265,6 +278,6 @@ class Mpc:
             arrays=arrays,
             nodes=np.array([n for n in whole.nodes if n not in shut], dtype=np.int64),
             jobs=np.arange(len(window), dtype=np.int64),
-            ideal=whole.ideal[index],
+            ideal=ideal,
         )
         return problem, Layout(start, mask, node), jobs

@@ -923,7 +923,10 @@ def test_unknown_options_and_names(name: str) -> None:
 
 @given(st.integers(0, 200), st.sampled_from([1e5, 1.5e9, -3e6]))
 def test_shifting_all_times_changes_nothing(seed: int, shift: float) -> None:
-    """Releases and deadlines moved by a constant: the same segments, moved (docs/model.md 9.1)."""
+    """Releases and deadlines moved by a constant: the same segments, moved (docs/model.md 9.1).
+
+    Not `mpc`, whose search compares sums to the last bit: tests/solvers/test_mpc.py shifts without rounding.
+    """
     case = random_case(seed)
     instance = possible(case.instance)
     moved = dataclasses.replace(
@@ -933,7 +936,7 @@ def test_shifting_all_times_changes_nothing(seed: int, shift: float) -> None:
             for j in instance.jobs
         ),
     )
-    for name in POLICIES:
+    for name in [n for n in POLICIES if n != "mpc"]:
         here = simulate(instance, make_policy(name), 1).schedule.segments
         there = simulate(moved, make_policy(name), 1).schedule.segments
         found = [(s.job, s.gpus) for s in there]

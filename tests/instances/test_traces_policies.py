@@ -98,9 +98,9 @@ def test_gavel_traces_under_pressure(
 @pytest.mark.parametrize("name", list(POLICIES))
 @pytest.mark.parametrize("mapping", MAPPINGS)
 def test_philly(data_dir: Path, mapping: str, name: str) -> None:
-    """The first 3,000 jobs of Philly on 64 nodes of 8 GPUs, in each mapping."""
+    """The first 3,000 jobs of Philly on 64 nodes of 8 GPUs, in each mapping; 300 for `mpc`."""
     path = data_dir / "philly" / "philly_jobs.csv"
-    made = _import("philly-csv", path, mapping=mapping, nodes=64, jobs=3000)
+    made = _import("philly-csv", path, mapping=mapping, nodes=64, jobs=300 if name == "mpc" else 3000)
     _run(_accounted(made), name)
 
 
@@ -145,7 +145,7 @@ def test_whole_gavel_traces(data_dir: Path, trace: str, mapping: str, cluster: s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(POLICIES))
+@pytest.mark.parametrize("name", [n for n in POLICIES if n != "mpc"])
 @pytest.mark.parametrize("mapping", MAPPINGS)
 def test_whole_philly(data_dir: Path, mapping: str, name: str) -> None:
     """All 82,247 jobs of Philly on 64 nodes of 8 GPUs; checked in floating point."""
