@@ -4,6 +4,7 @@ Rule (docs/exact.md section 3.4). First the policies, in static form on the grid
 start of all that follows. Then, in this order, until one proves something or the time is up:
 
 1. ``bruteforce``, for at most :data:`TINY_S` seconds, where the estimate is at most :data:`TINY_PLANS` plans;
+   else the configuration LP, whose bound holds on every grid, for at most :data:`BOUND_SHARE` of the time;
 2. ``branch-and-price``, where it is registered and covers the instance; where nodes are shared GPU by GPU,
    for at most :data:`SHARED_S` seconds: there it ends soon or not at all;
 3. ``milp``, whose bound is closer, then ``cpsat``.
@@ -28,6 +29,7 @@ from formulations.base import FormulationError, ScalingError, UncoveredFeatureEr
 from formulations.grid import automatic_slot_s, make_grid
 
 from ..base import METHODS, Hook, Method, Request, SearchProgress, options_text, versions
+from ..bounds import bound
 from ..exact import ExactMethod
 from ..memory import TooLargeError
 from ..search import best_policy_plan, start_plan, start_share_s
@@ -41,6 +43,9 @@ TINY_S = 10.0
 
 SHARED_S = 10.0
 """Branch-and-price has so long [s] where nodes are shared GPU by GPU."""
+
+BOUND_SHARE, BOUND_JOBS = 0.1, 8
+"""The configuration LP has this share of the time, and is worth its start from so many jobs on."""
 
 REFUSALS = (UncoveredFeatureError, ScalingError, TooLargeError)
 """Errors that say: not this method, perhaps another."""
@@ -81,7 +86,10 @@ class Auto(ExactMethod):
         best = _Best(self.name, instance, slot_s, request, dict(task.options), began)
         best.take_plan(self._start(instance, slot_s, request, task.policies))
         reasons: list[str] = []
-        for name in self.choose(instance, slot_s):
+        names = self.choose(instance, slot_s)
+        if names[0] != "bruteforce" and len(instance.jobs) >= BOUND_JOBS:
+            best.take_bound(_bound(instance, request, _left(request, began)))
+        for name in names:
             left = _left(request, began)
             if left == 0.0:
                 best.stop, best.message = StopReason.TIME_LIMIT, "the time limit came before any method began"
@@ -154,6 +162,18 @@ def _shared(instance: Instance) -> bool:
     return any(job.gpus < size for job in instance.jobs for size in sizes)
 
 
+def _bound(instance: Instance, request: Request, left_s: float | None) -> float | None:
+    """Return the bound of the configuration LP, ``None`` where there is none."""
+    if left_s == 0.0:
+        return None
+    limit = None if left_s is None or request.deterministic else BOUND_SHARE * left_s
+    try:
+        return bound(instance, time_limit_s=limit, energy=False).value
+    except FormulationError as error:
+        _LOG.info("auto: no configuration LP: %s", error)
+        return None
+
+
 def _left(request: Request, began: float) -> float | None:
     if request.time_limit_s is None or (request.deterministic and request.time_limit_s > 0.0):
         return request.time_limit_s
@@ -198,6 +218,13 @@ class _Best:
             self._point(time.monotonic() - self._began, self._objective, None)
             self._tell("start")
 
+    def take_bound(self, value: float | None) -> None:
+        """Take a bound that is known before any method begins."""
+        if value is not None:
+            self.bound = value
+            self._point(time.monotonic() - self._began, None, value)
+            self._tell("configuration-lp")
+
     def hook(self, name: str) -> Hook | None:
         """Return a progress hook for one of the methods."""
         told, base_s = self._request.progress, time.monotonic() - self._began
@@ -207,11 +234,12 @@ class _Best:
         def hook(at: Any) -> None:
             if isinstance(at, SearchProgress):
                 known = [x for x in (self._objective, at.objective) if x is not None]
+                bounds = [x for x in (self.bound, at.bound) if x is not None]
                 told(
                     SearchProgress(
                         seconds=base_s + at.seconds,
                         objective=min(known, default=None),
-                        bound=at.bound,
+                        bound=max(bounds, default=None),
                         phase=f"{name}: {at.phase}",
                     )
                 )
