@@ -255,8 +255,8 @@ class _Best:
         self.stop, self.message = result.stop_reason, f"by {name}: {result.message or result.status.value}"
         self._build_s += result.build_s
         self._infeasible = result.status is Status.INFEASIBLE
-        for seconds, objective, bound in result.curve:
-            self._point(max(0.0, base_s + seconds), objective, bound)
+        for seconds, objective, low in result.curve:
+            self._point(max(0.0, base_s + seconds), objective, low)
         if result.bound is not None and (self.bound is None or result.bound > self.bound):
             self.bound = result.bound
         if result.schedule is not None and result.objective is not None:
