@@ -26,7 +26,7 @@ FAST = {"iterations": 300}
 
 
 def test_two_jobs_by_hand() -> None:
-    """Two equal jobs that share at full speed: exclusively two node-hours, shared one; the bound is reached.
+    """Two equal jobs that share at full speed halve the energy, and the bound is reached.
 
     ``slow`` takes 100 s an epoch on a node of 100 W, 1 epoch each: 20 kJ exclusively, 10 kJ shared. Alpha 1:
     objectives 1 and 0.5. The bound is 0.5, so the search's gap is 0 and it attains the whole saving.
@@ -120,7 +120,7 @@ def test_what_is_refused() -> None:
 
 
 def test_jobs_that_cannot_be_served_in_time() -> None:
-    """Two jobs due when one alone would end: no schedule keeps both; the search has none, the policies miss."""
+    """Two jobs due when one alone would end: no schedule keeps both, the search has none."""
     problem = instance(job("a", deadline_s=100.0), job("b", deadline_s=100.0), slowdown=2.0, nodes=1)
     found = certify(problem, "fifo", time_limit_s=2.0, options=FAST)
     assert found.best_objective is None and found.best_method is None
