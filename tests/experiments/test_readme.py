@@ -46,7 +46,7 @@ def test_the_commands_exist(
         README,
         flags=re.M,
     )
-    assert len(lines) == 8
+    assert len(lines) == 9
     for line in lines:
         if "--schedule mine.csv" in line:
             assert main(["solve", "jobs.json", "-m", "fifo", "--out", "mine.csv"]) == 0
