@@ -29,6 +29,9 @@ STREAMS = (
     "rate",
     "duration",
     "duration-in-group",
+    "burst",
+    "burst-time",
+    "burst-offset",
 )
 """Names of the streams. Their places fix their seeds: add at the end, never reorder or remove."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated
@@ -34,8 +35,27 @@ def mix_of(text: str | None) -> dict[str, float] | None:
     return out
 
 
+def params_of(words: list[str] | None) -> dict[str, float]:
+    """Return {name: value} of words such as ``bursts=3``."""
+    out: dict[str, float] = {}
+    for word in words or []:
+        name, sign, value = word.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not sign or not name.strip() or name.strip() in out or math.isnan(number):
+            raise typer.BadParameter(
+                f"--param: expected NAME=VALUE with a number, once for a name, got {word!r}"
+            )
+        out[name.strip()] = number
+    return out
+
+
 def command(
-    family: Annotated[str, typer.Argument(metavar="FAMILY", help="production, whole-node or mixed.")],
+    family: Annotated[
+        str, typer.Argument(metavar="FAMILY", help="Such as whole-node or mixed; a wrong name lists all.")
+    ],
     jobs: Annotated[int, typer.Option("--jobs", min=1, metavar="N", help="Number of jobs.")],
     nodes: o.NodesOption = None,
     gpus_per_node: o.GpusPerNodeOption = None,
@@ -48,14 +68,23 @@ def command(
     ] = 1.0,
     slack: Annotated[
         tuple[float, float] | None,
-        typer.Option("--slack", metavar="LO HI", help="Range of the slack (1.3 2.5)."),
+        typer.Option("--slack", metavar="LO HI", help="Range of the slack; that of the family without it."),
     ] = None,
     epochs: Annotated[
-        tuple[int, int] | None, typer.Option("--epochs", metavar="LO HI", help="Range of the epochs (10 90).")
+        tuple[int, int] | None,
+        typer.Option("--epochs", metavar="LO HI", help="Range of the epochs; that of the family without it."),
     ] = None,
     mix: Annotated[
         str | None,
         typer.Option("--mix", metavar="MODEL=SHARE,..", help="Shares of the models; equal without it."),
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            metavar="NAME=VALUE",
+            help="Parameter of the family (docs/instances.md); may be repeated.",
+        ),
     ] = None,
     alpha: o.AlphaOption = None,
     u_threshold: o.UThresholdOption = None,
@@ -82,10 +111,10 @@ def command(
     """Make an instance of a family; the same options give the same bytes."""
     screen = Out(json=json, quiet=quiet)
     shares = mix_of(mix)
+    params = params_of(param)
     from eaco_opt.io import instance_digest, read_profile_set, write_instance
     from eaco_opt.output import refuse_existing
     from instances import generate
-    from instances.generators import DEFAULT_SLACK
 
     if out is not None:
         refuse_existing(out, force=force)
@@ -96,13 +125,14 @@ def command(
         gpus_per_node=gpus_per_node,
         cluster=o.cluster_of(cluster),
         load=load,
-        slack=DEFAULT_SLACK if slack is None else slack,
+        slack=slack,
         epochs=epochs,
         mix=shares,
         limits=o.limits_of(u_threshold, mem_threshold, max_share, rule),
         objective=o.objective_of(alpha),
         seed=seed,
         profiles=None if profiles is None else read_profile_set(profiles),
+        params=params,
     )
     if truth is not None:
         from instances.predictors import with_truth

@@ -20,14 +20,20 @@ from eaco_opt.profile_set import ProfileSet
 from eaco_opt.registry import Registry
 
 from ..clusters import resolve_cluster
-from .common import DEFAULT_LOAD, DEFAULT_SLACK, Request
+from .common import DEFAULT_LOAD, DEFAULT_SLACK, Request, Traits, checked_params, traits_of
 
 GENERATORS = Registry("generator family", "eaco_opt.generators")
 GENERATORS.register("production", "instances.generators.production:production")
 GENERATORS.register("whole-node", "instances.generators.whole_node:whole_node")
 GENERATORS.register("mixed", "instances.generators.mixed:mixed")
+GENERATORS.register("burst", "instances.generators.burst:burst")
+GENERATORS.register("diurnal", "instances.generators.diurnal:diurnal")
+GENERATORS.register("heavy-tail", "instances.generators.heavy_tail:heavy_tail")
+GENERATORS.register("tight-deadlines", "instances.generators.tight_deadlines:tight_deadlines")
+GENERATORS.register("symmetric", "instances.generators.symmetric:symmetric")
+GENERATORS.register("adversarial", "instances.generators.adversarial:adversarial")
 
-__all__ = ["DEFAULT_LOAD", "DEFAULT_SLACK", "GENERATORS", "Request", "generate"]
+__all__ = ["DEFAULT_LOAD", "DEFAULT_SLACK", "GENERATORS", "Request", "Traits", "family_traits", "generate"]
 
 
 def generate(
@@ -38,13 +44,14 @@ def generate(
     gpus_per_node: int | None = None,
     cluster: Cluster | None = None,
     load: float = DEFAULT_LOAD,
-    slack: tuple[float, float] = DEFAULT_SLACK,
+    slack: tuple[float, float] | None = None,
     epochs: tuple[int, int] | None = None,
     mix: Mapping[str, float] | None = None,
     limits: Limits | None = None,
     objective: Objective | None = None,
     seed: int = 0,
     profiles: Iterable[Profile] | ProfileSet | None = None,
+    params: Mapping[str, float] | None = None,
 ) -> Instance:
     """Return an instance of a family; the same arguments give the same bytes.
 
@@ -63,7 +70,8 @@ def generate(
         Offered load: exclusive GPU-hours of all jobs over GPU-hours of the cluster in the time during which
         jobs arrive; above 0.
     slack
-        (low, high); the deadline is release + slack * 1.1 * epochs * epoch time + 1 h, slack uniform between.
+        (low, high); the deadline is release + slack * 1.1 * epochs * epoch time + 1 h, slack uniform between,
+        1.3 to 2.5 by default. Some families have another rule or default.
     epochs
         (low, high), whole numbers; epochs are uniform between (10 to 90 by default). Family ``production``
         has epochs from its running times, and clips them to this if it is given.
@@ -81,6 +89,8 @@ def generate(
         :class:`~eaco_opt.profile_set.ProfileSet` brings its slowdowns and usage along; with profiles alone no
         set counts as measured and slowdowns are those of the model ``additive``. V100 nodes made here look up
         no measured power.
+    params
+        Parameters of the family itself, by name; :func:`family_traits` lists them.
 
     Raises
     ------
@@ -96,6 +106,17 @@ def generate(
         raise DomainError(f"{owner}: limits must be a Limits, got {limits!r}")
     if objective is not None and not isinstance(objective, Objective):
         raise DomainError(f"{owner}: objective must be an Objective, got {objective!r}")
+    traits = traits_of(maker)
+    given = {
+        "load": load != DEFAULT_LOAD,
+        "slack": slack is not None,
+        "epochs": epochs is not None,
+        "mix": mix is not None,
+        "profiles": profiles is not None,
+    }
+    for option in traits.fixed:
+        if given[option]:
+            raise DomainError(f"{owner}: its construction leaves no choice of {option}; leave the option out")
     held = profiles if isinstance(profiles, ProfileSet) else None
     own = profiles.profiles if isinstance(profiles, ProfileSet) else profiles
     request = Request(
@@ -105,13 +126,14 @@ def generate(
             owner, nodes=nodes, gpus_per_node=gpus_per_node, cluster=cluster, lookup=profiles is None
         ),
         load=load,
-        slack=slack,
+        slack=traits.slack if slack is None else slack,
         epochs=epochs,
         mix=mix,
         limits=limits or Limits(),
         objective=objective or Objective(),
         seed=seed,
         profiles=None if own is None else checked_profiles(owner, own),
+        params=checked_params(owner, traits, params),
     )
     made = maker(request)
     if held is not None:
@@ -119,6 +141,17 @@ def generate(
     if request.profiles is not None:
         _check_own(owner, made, request.profiles)
     return made
+
+
+def family_traits(family: str) -> Traits:
+    """Return what a family states about itself: its parameters, its slack, options that it does not take.
+
+    Raises
+    ------
+    UnknownNameError
+        No such family.
+    """
+    return traits_of(GENERATORS.get(family))
 
 
 def _with_sharing(made: Instance, held: ProfileSet) -> Instance:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,88 @@ DEADLINE_EXTRA_S = 3600.0
 
 MAX_JOBS = 10_000_000
 
+Maker = Callable[["Request"], Instance]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A number that one family takes besides the options of all.
+
+    Attributes
+    ----------
+    name, meaning
+        Name for ``params`` and ``--param``, and what it is, with its unit.
+    default, low, high
+        Value without it, and its range (both ends allowed).
+    whole
+        Whether it must be a whole number.
+    """
+
+    name: str
+    meaning: str
+    default: float
+    low: float
+    high: float
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What a family states about itself.
+
+    Attributes
+    ----------
+    parameters
+        Its own parameters.
+    slack
+        Range of the slack without the option.
+    fixed
+        Options that it does not take: it says so if one is given.
+    """
+
+    parameters: tuple[Parameter, ...] = ()
+    slack: tuple[float, float] = DEFAULT_SLACK
+    fixed: tuple[str, ...] = ()
+
+
+def with_traits(traits: Traits) -> Callable[[Maker], Maker]:
+    """Return a decorator that states the traits of a family."""
+
+    def decorate(maker: Maker) -> Maker:
+        setattr(maker, "traits", traits)  # noqa: B010 - functions have no declared attributes
+        return maker
+
+    return decorate
+
+
+def traits_of(maker: object) -> Traits:
+    """Return the traits of a family; those of a family that states none."""
+    found = getattr(maker, "traits", None)
+    return found if isinstance(found, Traits) else Traits()
+
+
+def checked_params(owner: str, traits: Traits, params: Mapping[str, float] | None) -> dict[str, float]:
+    """Return all parameters of a family, those that are not given with their defaults.
+
+    Raises
+    ------
+    DomainError
+        A parameter is unknown, no number, or out of its range; the text says what there is.
+    """
+    known = {p.name: p for p in traits.parameters}
+    out = {p.name: p.default for p in traits.parameters}
+    for name, value in (params or {}).items():
+        if name not in known:
+            names = ", ".join(known) or "none"
+            raise DomainError(f"{owner}: unknown parameter {name!r}; known are: {names}")
+        p = known[name]
+        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if not number or not p.low <= value <= p.high or (p.whole and value != int(value)):
+            kind = "a whole number" if p.whole else "a number"
+            raise DomainError(f"{owner}: {name} must be {kind} from {p.low:g} to {p.high:g}, got {value!r}")
+        out[name] = float(value)
+    return out
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -53,6 +135,7 @@ class Request:
     objective: Objective
     seed: int
     profiles: tuple[Profile, ...] | None = None
+    params: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Validate."""
@@ -136,6 +219,8 @@ class Request:
             "mix": None if self.mix is None else {k: float(x) for k, x in sorted(self.mix.items())},
             "seed": self.seed,
         }
+        if self.params:
+            out["params"] = dict(sorted(self.params.items()))
         if self.profiles is not None:
             out["profiles"] = list(self.names)
         return json.dumps(out, sort_keys=True)
@@ -166,6 +251,8 @@ def assemble(
     epochs: NDArray[np.int64],
     release_s: NDArray[np.float64],
     assumptions: Mapping[str, str],
+    deadline_factor: float = DEADLINE_FACTOR,
+    deadline_extra_s: float = DEADLINE_EXTRA_S,
 ) -> Instance:
     """Return the instance of drawn jobs: sorted by release, the first 0, deadlines drawn, whole ms.
 
@@ -179,6 +266,8 @@ def assemble(
         (J,) unshifted releases [s].
     assumptions
         Added to the metadata.
+    deadline_factor, deadline_extra_s
+        The deadline is release + slack * factor * epochs * epoch time + extra [s].
     """
     tau = workload.tau_s(models, gpus)
     slack = between(request.uniforms("slack"), *request.slack)
@@ -187,7 +276,7 @@ def assemble(
     jobs: list[Job] = []
     for place, i in enumerate(order.tolist()):
         release = round(float(shifted[i]), 3)
-        allowed = float(slack[i]) * DEADLINE_FACTOR * int(epochs[i]) * float(tau[i]) + DEADLINE_EXTRA_S
+        allowed = float(slack[i]) * deadline_factor * int(epochs[i]) * float(tau[i]) + deadline_extra_s
         jobs.append(
             Job(
                 name=f"j{place}",
@@ -213,7 +302,8 @@ def assemble(
                 "source": f"generator family {request.family}",
                 "generator.call": request.call(),
                 "assumption.deadline": (
-                    f"release + slack * {DEADLINE_FACTOR:g} * epochs * epoch time + 1 h, slack uniform in "
+                    f"release + slack * {deadline_factor:g} * epochs * epoch time + "
+                    f"{deadline_extra_s / 3600.0:g} h, slack uniform in "
                     f"[{request.slack[0]:g}, {request.slack[1]:g}]"
                 ),
                 "assumption.times": "releases and deadlines are rounded to whole milliseconds",
@@ -222,6 +312,28 @@ def assemble(
             }.items()
         ),
     )
+
+
+GPU_COUNTS = (1, 2, 4, 8)
+GPU_CHANCES = (0.4, 0.2, 0.2, 0.2)
+"""GPU counts of mixed sizes, and their chances."""
+
+
+def mixed_sizes(request: Request) -> tuple[NDArray[np.int64], Workload, str]:
+    """Return (J,) GPU counts of mixed sizes, the models for them, and what was assumed.
+
+    Where no node is large enough, the count is cut to the GPUs of the largest node, so that every job fits in
+    one node of some type.
+    """
+    used = {n.node_type for n in request.cluster.nodes}
+    largest = max(t.gpus for t in request.cluster.node_types if t.name in used)
+    drawn = np.array(GPU_COUNTS, dtype=np.int64)[pick(request.uniforms("gpus"), GPU_CHANCES)]
+    workload = request.workload([min(count, largest) for count in GPU_COUNTS])
+    text = (
+        "1, 2, 4 or 8 GPUs with chances 0.4, 0.2, 0.2, 0.2, cut to the GPUs of the largest node "
+        f"({largest}): {int((drawn > largest).sum())} job(s) cut"
+    )
+    return np.minimum(drawn, largest), workload, text
 
 
 UNIFORM_RELEASES = (
