@@ -32,6 +32,8 @@ STREAMS = (
     "burst",
     "burst-time",
     "burst-offset",
+    "sample",
+    "thin",
 )
 """Names of the streams. Their places fix their seeds: add at the end, never reorder or remove."""
 

@@ -3,12 +3,14 @@
 The order of the steps is part of the meaning of the options (docs/instances.md):
 
 1. rows that the reader refused;
-2. rows of other virtual clusters, then rows outside the window;
+2. rows of other virtual clusters, states and sizes, then rows outside the window;
 3. sorting by submit time, ties by line;
 4. jobs larger than the cluster (clipped or dropped; under ``refuse`` they stay for now);
 5. running times: rows without one are refused, long ones cut; own deadlines that are too tight;
-6. the first ``jobs`` rows that are left; under ``refuse`` an error if one of them is too large;
-7. mapping, releases, deadlines.
+6. a sample of the rows that are left, then the first ``jobs`` of those; under ``refuse`` an error if one of
+   them is too large;
+7. mapping, and thinning or compressing to a load;
+8. releases, deadlines.
 
 Random draws belong to the rows of the file, not to those taken: another window or limit leaves the slack and
 the model of a row as they were.
@@ -43,7 +45,15 @@ from .mapping import ProfileMapping
 from .readers.columns import REFUSED, REPAIRED, RowNote, TraceColumns
 from .readers.localtime import to_posix_s, to_utc_text
 from .readers.native import ProfileMaker, Workload, epochs_of, native_assumptions
-from .readers.options import DEFAULT_NODES, ImportOptions, JobMapping, Release, TightDeadlines, TooLarge
+from .readers.options import (
+    DEFAULT_NODES,
+    ImportOptions,
+    JobMapping,
+    LoadBy,
+    Release,
+    TightDeadlines,
+    TooLarge,
+)
 from .readers.report import TraceImport
 from .readers.text import read_bytes, shown
 from .workloads import paper_workload
@@ -132,6 +142,28 @@ def _select(accounts: _Accounts, options: ImportOptions) -> None:
         for row, name in enumerate(columns.vc):
             if name != options.vc:
                 accounts.refuse(row, "other-vc", f"belongs to virtual cluster {shown(name)}")
+    if options.states is not None:
+        if not columns.state:
+            raise DomainError(
+                f"import: states must be left out, for {columns.name} does not say how its jobs ended; got "
+                f"{', '.join(options.states)}"
+            )
+        ends = sorted(set(columns.state))
+        for word in options.states:
+            if word not in ends:
+                raise UnknownNameError(
+                    f"import: unknown state {word!r} in {columns.name}; known are: "
+                    f"{', '.join(shown(n)[1:-1] for n in ends[:30])}"
+                )
+        for row, name in enumerate(columns.state):
+            if accounts.alive[row] and name not in options.states:
+                accounts.refuse(row, "other-state", f"ended in state {shown(name)}")
+    if options.gpus is not None:
+        least, most = options.gpus
+        other = accounts.alive & ((columns.gpus < least) | (columns.gpus > most))
+        for row in np.flatnonzero(other).tolist():
+            text = f"asks for {int(columns.gpus[row])} GPUs, {least} to {most} are taken"
+            accounts.refuse(row, "outside-sizes", text)
     if not len(columns.line):
         return
     first_s = float(columns.submit_s.min())
@@ -274,6 +306,18 @@ def _call(reader: str, options: ImportOptions, cluster: Cluster) -> str:
     elif options.profiles is not None:
         name = re.split(r"[/\\]", str(options.profiles))[-1]
         out["profiles"] = {"name": name, "sha256": _file_digest(options.profiles)}
+    if options.states is not None:
+        out["states"] = list(options.states)
+    if options.gpus is not None:
+        out["gpus"] = list(options.gpus)
+    if options.sample is not None:
+        out["sample"] = options.sample
+    if options.load is not None:
+        out["load"], out["load_by"] = options.load, options.load_by.value
+    if options.columns is not None:
+        out["columns"] = dict(sorted(options.columns.items()))
+    if reader == "csv":
+        out["time_unit"], out["time_zone"] = options.time_unit, options.time_zone
     if options.mix is not None:
         out["mix"] = {k: float(x) for k, x in sorted(options.mix.items())}
     return json.dumps(out, sort_keys=True)
@@ -337,6 +381,50 @@ def _mapped(
     kinds = {workload.kind[row] for row in taken}
     assumptions = {**native_assumptions(memory_gib), **workload.assumptions}
     return runs, maker.profiles(), (), workload.truth(kinds), assumptions
+
+
+def _sampled(accounts: _Accounts, left: list[int], options: ImportOptions) -> list[int]:
+    """Return a sample of rows, in their order: those whose draws are the least."""
+    if options.sample is None or options.sample >= len(left):
+        return left
+    draws = uniforms(options.seed, "sample", len(accounts.columns.line))
+    chosen = set(sorted(left, key=lambda row: (draws[row], row))[: options.sample])
+    for row in left:
+        if row not in chosen:
+            accounts.refuse(row, "not-sampled", f"not among the {options.sample} rows drawn")
+    return [row for row in left if row in chosen]
+
+
+def _load_of(columns: TraceColumns, rows: list[int], work_gpu_s: list[float], cluster: Cluster) -> float:
+    """Return the offered load of rows in order of submission: work over GPUs times the time they span."""
+    span_s = float(columns.submit_s[rows[-1]] - columns.submit_s[rows[0]])
+    if span_s <= 0.0:
+        raise DomainError(
+            f"import: load must be left out, for all rows taken of {columns.name} are submitted at once"
+        )
+    return math.fsum(work_gpu_s) / (cluster.total_gpus() * span_s)
+
+
+def _thinned(
+    accounts: _Accounts, rows: list[int], work_gpu_s: list[float], load: float, has: float, seed: int
+) -> list[int]:
+    """Return the rows that are left when the load is brought down to a target, in their order.
+
+    Rows are kept in the order of their draws as long as that brings the load nearer.
+    """
+    if load > has * (1.0 + 1e-9):
+        raise DomainError(
+            f"import: load {load:g} cannot be reached by leaving jobs out: the rows taken have {has:.6g}. "
+            "Give load_by 'compress', a smaller cluster, or a wider selection"
+        )
+    draws = uniforms(seed, "thin", len(accounts.columns.line))
+    order = sorted(range(len(rows)), key=lambda i: (draws[rows[i]], rows[i]))
+    total = np.cumsum([work_gpu_s[i] for i in order]) / math.fsum(work_gpu_s) * has
+    keep = set(order[: 1 + int(np.argmin(np.abs(total - load)))])
+    for i, row in enumerate(rows):
+        if i not in keep:
+            accounts.refuse(row, "thinned", f"left out to bring the load from {has:.4g} to {load:g}")
+    return [row for i, row in enumerate(rows) if i in keep]
 
 
 def _measured(options: ImportOptions, cluster: Cluster) -> ProfileMapping | None:
@@ -437,11 +525,26 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
     own = _own_slack(accounts, order, options)
 
     left = [row for row in order if accounts.alive[row]]
+    left = _sampled(accounts, left, options)
     taken = left if options.jobs is None else left[: options.jobs]
     for row in left[len(taken) :]:
         accounts.refuse(row, "beyond-job-limit", f"comes after the first {options.jobs} usable rows")
     if options.too_large is TooLarge.REFUSE:
         _refuse_too_large(columns, taken, largest, cluster)
+    mapped = (durations, workload, options, cluster, gpus, measured)
+    pace = 1.0
+    said_load: dict[str, str] = {}
+    if options.load is not None and taken:
+        before = _mapped(columns, taken, *mapped)[0]
+        work = [run[2] * int(gpus[row]) for run, row in zip(before, taken, strict=True)]
+        has = _load_of(columns, taken, work, cluster)
+        if options.load_by is LoadBy.THIN:
+            taken = _thinned(accounts, taken, work, options.load, has, options.seed)
+            how = "jobs left out at random"
+        else:
+            pace = has / options.load
+            how = f"times between submissions multiplied by {pace:.6g}"
+        said_load["assumption.load"] = f"{how}: offered load {has:.6g} before, brought to {options.load:g}"
     repaired, refused, notes = accounts.close(taken)
     if not taken:
         counts = ", ".join(f"{n} {reason}" for reason, n in refused.items()) or "none"
@@ -451,12 +554,10 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
             "selection or check that the reader fits the file"
         )
 
-    runs, profiles, usage, truth, assumptions = _mapped(
-        columns, taken, durations, workload, options, cluster, gpus, measured
-    )
+    runs, profiles, usage, truth, assumptions = _mapped(columns, taken, *mapped)
     first_s = float(columns.submit_s[taken[0]])
     releases = [
-        0.0 if options.release is Release.ZERO else round(float(columns.submit_s[row]) - first_s, 6)
+        0.0 if options.release is Release.ZERO else round(pace * (float(columns.submit_s[row]) - first_s), 6)
         for row in taken
     ]
     deadlines = _deadlines_s(columns, taken, releases, [r[2] for r in runs], own, options)
@@ -506,6 +607,7 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
             f"[{options.slack[0]:g}, {options.slack[1]:g}]"
         )
         + (", unless the trace gives one" if options.own_deadlines and len(columns.deadline_slack) else ""),
+        **said_load,
         **columns.assumptions,
         **assumptions,
     }

@@ -13,6 +13,19 @@ from . import options as o
 from .generate import mix_of
 
 
+def columns_of(text: str) -> dict[str, str]:
+    """Return {role: column} of text such as ``submit=arrival,gpus=num_gpus``."""
+    out: dict[str, str] = {}
+    for word in text.split(","):
+        role, sign, column = word.partition("=")
+        if not sign or not role.strip() or not column.strip() or role.strip() in out:
+            raise typer.BadParameter(
+                f"--columns: expected ROLE=COLUMN, such as submit=arrival,gpus=n; got {text!r}"
+            )
+        out[role.strip()] = column.strip()
+    return out
+
+
 def command(
     reader: Annotated[
         str, typer.Argument(metavar="READER", help="Its format, e.g. gavel (docs/instances.md).")
@@ -37,6 +50,40 @@ def command(
         str | None, typer.Option("--to", metavar="TIME", help="End of submit times, itself not taken.")
     ] = None,
     vc: Annotated[str | None, typer.Option("--vc", metavar="NAME", help="One virtual cluster only.")] = None,
+    states: Annotated[
+        str | None,
+        typer.Option("--states", metavar="A,B", help="Jobs that ended so only, in the trace's words."),
+    ] = None,
+    gpus: Annotated[
+        tuple[int, int] | None,
+        typer.Option("--gpus", metavar="LO HI", help="Jobs of so many GPUs only."),
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, metavar="N", help="Draw N of the usable rows.")
+    ] = None,
+    load: Annotated[
+        float | None,
+        typer.Option("--load", metavar="L", help="Offered load on the cluster to bring the trace to."),
+    ] = None,
+    load_by: Annotated[
+        str,
+        typer.Option(
+            "--load-by", metavar="thin|compress", help="Leave out jobs, or scale the time between them."
+        ),
+    ] = "thin",
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns", metavar="ROLE=COLUMN,..", help="csv: submit=..,duration=..,gpus=.. and others."
+        ),
+    ] = None,
+    time_unit: Annotated[
+        str, typer.Option("--time-unit", metavar="ms|s|min|h|d", help="csv: unit of times that are numbers.")
+    ] = "s",
+    time_zone: Annotated[
+        str | None,
+        typer.Option("--time-zone", metavar="ZONE", help="csv: zone of dates without an offset (UTC)."),
+    ] = None,
     mapping: Annotated[
         str,
         typer.Option(
@@ -112,6 +159,12 @@ def command(
         given["slack"] = tuple(slack)
     if no_deadlines:
         given["slack"] = None
+    if states is not None:
+        given["states"] = tuple(word.strip() for word in states.split(",") if word.strip())
+    if gpus is not None:
+        given["gpus"] = tuple(gpus)
+    if columns is not None:
+        given["columns"] = columns_of(columns)
     if max_duration is not None:
         given["max_duration_s"] = o.seconds(max_duration)
     from eaco_opt.io import instance_digest, write_instance
@@ -135,6 +188,11 @@ def command(
                 time_from=time_from,
                 time_to=time_to,
                 vc=vc,
+                sample=sample,
+                load=load,
+                load_by=load_by,  # type: ignore[arg-type]
+                time_unit=time_unit,
+                time_zone=time_zone,
                 mapping=mapping,  # type: ignore[arg-type]
                 mix=shares,
                 tight_deadlines=tight_deadlines,  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from eaco_opt.registry import Registry
 from .columns import RowNote, TraceColumns
 from .companions import Files
 from .native import Workload
-from .options import DEFAULT_NODES, ImportOptions, JobMapping, Release, TightDeadlines, TooLarge
+from .options import DEFAULT_NODES, ImportOptions, JobMapping, LoadBy, Release, TightDeadlines, TooLarge
 from .report import TraceImport, write_report
 from .text import TraceText, read_text
 
@@ -34,13 +34,17 @@ READERS = Registry("trace reader", "eaco_opt.readers")
 READERS.register("acme-2024", "instances.readers.acme:Acme")
 READERS.register("alibaba-openb-2023", "instances.readers.alibaba_openb:AlibabaOpenb")
 READERS.register("alibaba-pai-2020", "instances.readers.alibaba_pai:AlibabaPai")
+READERS.register("csv", "instances.readers.own_csv:OwnCsv")
 READERS.register("elasticflow", "instances.readers.elasticflow:ElasticFlow")
 READERS.register("gavel", "instances.readers.gavel:Gavel")
+READERS.register("helios", "instances.readers.helios:Helios")
 READERS.register("lucid", "instances.readers.lucid:Lucid")
 READERS.register("muri", "instances.readers.muri:Muri")
 READERS.register("philly-csv", "instances.readers.philly_csv:PhillyCsv")
+READERS.register("philly-json", "instances.readers.philly_json:PhillyJson")
 READERS.register("pollux", "instances.readers.pollux:Pollux")
 READERS.register("sia", "instances.readers.sia:Sia")
+READERS.register("swf", "instances.readers.swf:Swf")
 READERS.register("tiresias", "instances.readers.tiresias:Tiresias")
 
 __all__ = [
@@ -48,6 +52,7 @@ __all__ = [
     "READERS",
     "ImportOptions",
     "JobMapping",
+    "LoadBy",
     "Reader",
     "Release",
     "RowNote",
@@ -76,7 +81,8 @@ class Reader(Protocol):
     A trace of several files has an attribute ``FILES`` (:class:`~instances.readers.companions.Files`), and
     finds the others in ``text.companions``; ``COMPANION_SAMPLES`` are their samples by role. A reader whose
     trace describes its cluster has a method ``cluster(text)`` that returns it, for the option
-    ``trace_cluster``.
+    ``trace_cluster``. A reader that needs options to read has a method ``configure(options)``.
+    ``BY_LINES`` is false where a row is not a line.
     """
 
     SAMPLE: str
@@ -149,6 +155,13 @@ def import_text(name: str, reader: type[Reader], text: TraceText, options: Impor
     from ..selection import build
 
     part = reader()
+    configure = getattr(part, "configure", None)
+    if configure is not None:
+        configure(options)
+    else:
+        for field, default in (("columns", None), ("time_unit", "s"), ("time_zone", None)):
+            if getattr(options, field) != default:
+                raise DomainError(f"import: {field} must be left out; it belongs to the reader 'csv'")
     if options.trace_cluster:
         own = getattr(part, "cluster", None)
         if own is None:

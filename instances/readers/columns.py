@@ -61,6 +61,8 @@ class TraceColumns:
         (N,) training steps; empty without such a column.
     vc
         (N,) virtual clusters; empty without such a column.
+    state
+        (N,) how the rows ended, in the trace's own words; empty without such a column.
     priority
         (N,) priorities, larger first; empty without such a column.
     deadline_slack
@@ -89,6 +91,7 @@ class TraceColumns:
     model: tuple[str, ...] = ()
     steps: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     vc: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
     priority: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     deadline_slack: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0, dtype=np.float64))
     utilisation: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0, dtype=np.float64))

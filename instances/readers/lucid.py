@@ -56,9 +56,9 @@ class Lucid:
         """
         book = Book(text)
         calendar: bool | None = None
-        has_vc = False
+        has_vc = has_state = False
         for row in rows(book, required=REQUIRED, optional=OPTIONAL, what="a Lucid log"):
-            has_vc = has_vc or "vc" in row.at
+            has_vc, has_state = "vc" in row.at, "state" in row.at
             if calendar is None and not missing(row["submit_time"]):
                 calendar = real(row["submit_time"]) is None
             submit_s = (
@@ -86,12 +86,14 @@ class Lucid:
                 duration_s=duration_s,
                 model=kind,
                 vc=row["vc"],
+                state=row["state"],
                 utilisation=_measured(book, row, "gpu_util", 100.0, 100.0),
                 memory_gib=_measured(book, row, "gmem", 1e6, MIB_PER_GIB),
             )
         return book.columns(
             "lucid",
             vc=has_vc,
+            state=has_state,
             time_zone=None if calendar is False else TIME_ZONE,
             assumptions=(
                 {}

@@ -45,6 +45,13 @@ class Release(StrEnum):
     ZERO = "zero"
 
 
+class LoadBy(StrEnum):
+    """How a target load is reached: jobs left out at random, or the time between submissions scaled."""
+
+    THIN = "thin"
+    COMPRESS = "compress"
+
+
 class TightDeadlines(StrEnum):
     """What becomes of a trace's own deadline that lies before release + exclusive running time."""
 
@@ -79,6 +86,17 @@ class ImportOptions:
         trace.
     vc
         Take rows of this virtual cluster only.
+    states
+        Take rows that ended in one of these states only, in the trace's own words.
+    gpus
+        (low, high): take rows that ask for so many GPUs only, both included.
+    sample
+        Take so many of the usable rows, drawn evenly; all by default.
+    load
+        Offered load to reach: exclusive GPU-hours of the jobs over GPU-hours of the cluster from the first
+        submission to the last; as it is by default.
+    load_by
+        ``thin`` leaves out jobs at random, ``compress`` scales the time between submissions (either way).
     mapping
         ``native``, ``paper-cnn``, or ``profiles`` for the measured workloads of ``profiles``; text
         ``profiles:FILE`` names their file at once.
@@ -104,6 +122,11 @@ class ImportOptions:
     trace_cluster
         Whether the cluster is the one that the trace itself describes, for the reader ``alibaba-openb-2023``;
         ``nodes``, ``gpus_per_node`` and ``cluster`` must be left out then.
+    columns
+        {role: column} of the reader ``csv``; see :data:`instances.readers.own_csv.ROLES`.
+    time_unit, time_zone
+        Of the reader ``csv``: unit of times given as numbers (ms, s, min, h, d), and IANA zone of dates
+        without an offset (UTC without it).
     throughputs
         File of measured throughputs, for the reader ``gavel``.
     seed
@@ -121,6 +144,11 @@ class ImportOptions:
     time_from: float | str | None = None
     time_to: float | str | None = None
     vc: str | None = None
+    states: tuple[str, ...] | None = None
+    gpus: tuple[int, int] | None = None
+    sample: int | None = None
+    load: float | None = None
+    load_by: LoadBy = LoadBy.THIN
     mapping: JobMapping = JobMapping.NATIVE
     profiles: ProfileSet | str | os.PathLike[str] | None = None
     mix: Mapping[str, float] | None = None
@@ -131,6 +159,9 @@ class ImportOptions:
     release: Release = Release.TRACE
     max_duration_s: float | None = None
     trace_cluster: bool = False
+    columns: Mapping[str, str] | None = None
+    time_unit: str = "s"
+    time_zone: str | None = None
     throughputs: str | os.PathLike[str] | None = None
     seed: int = 0
     limits: Limits = Limits()
@@ -145,6 +176,7 @@ class ImportOptions:
         ):
             raise DomainError(f"{_OWNER}: jobs must be a whole number >= 1, got {self.jobs!r}")
         self._check_mapping()
+        self._check_selection()
         put(self, "too_large", _word("choice for too large jobs", TooLarge, self.too_large))
         put(self, "release", _word("choice of releases", Release, self.release))
         tight = _word("choice for tight deadlines", TightDeadlines, self.tight_deadlines)
@@ -181,6 +213,35 @@ class ImportOptions:
             raise DomainError(
                 f"{_OWNER}: give either trace_cluster or nodes, gpus_per_node or cluster, not both"
             )
+
+    def _check_selection(self) -> None:
+        """Check states, sizes, sample and load."""
+        put = object.__setattr__
+        if self.states is not None:
+            words = tuple(self.states) if isinstance(self.states, (tuple, list)) else ()
+            if not words or not all(isinstance(w, str) and w for w in words):
+                raise DomainError(f"{_OWNER}: states must be names of states, got {self.states!r}")
+            put(self, "states", words)
+        if self.gpus is not None:
+            pair = tuple(self.gpus) if isinstance(self.gpus, (tuple, list)) else ()
+            whole = all(isinstance(x, int) and not isinstance(x, bool) for x in pair)
+            if len(pair) != 2 or not whole or not 1 <= pair[0] <= pair[1]:
+                raise DomainError(
+                    f"{_OWNER}: gpus must be two whole numbers with 1 <= low <= high, got {self.gpus!r}"
+                )
+            put(self, "gpus", pair)
+        if self.sample is not None and (
+            isinstance(self.sample, bool) or not isinstance(self.sample, int) or self.sample < 1
+        ):
+            raise DomainError(f"{_OWNER}: sample must be a whole number >= 1, got {self.sample!r}")
+        put(self, "load_by", _word("way to a load", LoadBy, self.load_by))
+        if self.load is not None:
+            number = isinstance(self.load, (int, float)) and not isinstance(self.load, bool)
+            if not number or not 0.0 < self.load < math.inf:
+                raise DomainError(f"{_OWNER}: load must be a finite number above 0, got {self.load!r}")
+            if self.release == Release.ZERO:
+                raise DomainError(f"{_OWNER}: load must be left out with release 'zero': no time passes")
+            put(self, "load", float(self.load))
 
     def _check_mapping(self) -> None:
         """Read ``profiles:FILE``, and hold mapping, profiles and mix to each other."""

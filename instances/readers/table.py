@@ -45,6 +45,9 @@ LARGEST_SHARE = 0.9
 can run alone and with nothing beside it. A fraction f of a GPU is this times f: fractions that fill a
 GPU in their trace fill it here, and no more fit."""
 
+UNITS = {1.0: "seconds", 1e-3: "milliseconds", 60.0: "minutes", 3600.0: "hours", 86400.0: "days"}
+"""Units of time by their length [s]."""
+
 NUMBERS = ("line", "submit", "gpus", "duration", "priority", "deadline", "utilisation", "memory")
 
 
@@ -90,6 +93,7 @@ class Book:
     _numbers: dict[str, array[float]] = field(default_factory=lambda: {k: array("d") for k in NUMBERS})
     _model: list[str] = field(default_factory=list)
     _vc: list[str] = field(default_factory=list)
+    _state: list[str] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
 
     @property
@@ -128,7 +132,7 @@ class Book:
         value = real(cell)
         if value is None or value * unit_s > MAX_SECONDS:
             reason = "missing-duration" if missing(cell) else "bad-duration"
-            unit = "seconds" if unit_s == 1.0 else "milliseconds"
+            unit = UNITS[unit_s]
             most = f"{MAX_SECONDS / unit_s:g}"
             self.refuse(
                 row.line, reason, f"{column} must be a number of {unit}, at most {most}, got {shown(cell)}"
@@ -145,7 +149,7 @@ class Book:
         value = real(cell)
         if value is None or abs(value * unit_s) > MAX_SECONDS:
             reason = "missing-timestamp" if missing(cell) else "bad-timestamp"
-            unit = "seconds" if unit_s == 1.0 else "milliseconds"
+            unit = UNITS[unit_s]
             self.refuse(row.line, reason, f"{column} must be a number of {unit}, got {shown(cell)}")
             return None
         return value * unit_s
@@ -198,6 +202,7 @@ class Book:
         duration_s: float,
         model: str = "",
         vc: str = "",
+        state: str = "",
         priority: int = 0,
         deadline_slack: float = float("nan"),
         utilisation: float = float("nan"),
@@ -209,12 +214,14 @@ class Book:
             self._numbers[name].append(value)
         self._model.append(model)
         self._vc.append(vc)
+        self._state.append(state)
 
     def columns(
         self,
         variant: str,
         *,
         vc: bool = False,
+        state: bool = False,
         priority: bool = False,
         deadlines: bool = False,
         time_zone: str | None = None,
@@ -226,8 +233,8 @@ class Book:
         ----------
         variant
             Form of the format.
-        vc, priority, deadlines
-            Whether the file has virtual clusters, priorities, deadlines.
+        vc, state, priority, deadlines
+            Whether the file has virtual clusters, states, priorities, deadlines.
         time_zone, assumptions
             Of :class:`~instances.readers.columns.TraceColumns`.
         """
@@ -244,6 +251,7 @@ class Book:
             duration_s=np.array(numbers["duration"], dtype=np.float64),
             model=tuple(self._model),
             vc=tuple(self._vc) if vc else (),
+            state=tuple(self._state) if state else (),
             priority=np.array(numbers["priority"] if priority else [], dtype=np.int64),
             deadline_slack=np.array(numbers["deadline"] if deadlines else [], dtype=np.float64),
             utilisation=np.array(numbers["utilisation"], dtype=np.float64),

@@ -350,13 +350,17 @@ BAD_ROWS = {
     "acme-2024": "3,u1,1,none,8,Other,FAILED,,,,60,0.0,60",
     "alibaba-openb-2023": "pod-2,6000,12288,1,460,,BE,Pending,427061,902960,",
     "alibaba-pai-2020": "j3,i3,u1,Waiting,1600.0,",
+    "csv": "c,61,-5,1,x,done,resnet,8000",
     "elasticflow": "c,60,48,bert,900,64,8,none",
     "gavel": "LM (batch size 5)\tpython3 main.py\t-n\t1\t60000\tsoon\t1",
+    "helios": "13,u1,vcA,0,4,1,COMPLETED,2020-04-01 00:03:11,,,1200,9",
     "lucid": "3,u,vcA,0,4,FAILED,2020-09-01 00:05:11,60,,,,,,",
     "muri": "2,8,x,1463,vgg16,16,281000,28000,214,82,75,66,1",
     "philly-csv": "2017-10-09 07:01:56,66.0,none,66.0,11cb48",
+    "philly-json": '{"submitted_time": "2017-10-09 07:01:55", "attempts": []}',
     "pollux": "alexnet-2,70,alexnet,1,128",
     "sia": "alexnet-2,70,alexnet,1,128",
+    "swf": "3 70 0 -1 1 -1 -1 8 600 -1 5 3 1 -1 1 2 -1 -1",
     "tiresias": "2,2,53,157,inception4,-1,26",
 }
 THROUGHPUTS = (
@@ -374,6 +378,8 @@ def test_readers(name: str, tmp_path: Path) -> None:
     paths = {"throughputs": tmp_path / "throughputs.csv"} if name == "gavel" else {}
     reader = READERS.get(name)
     text = f"{reader.SAMPLE}{BAD_ROWS[name]}\n"
+    if not getattr(reader, "BY_LINES", True):  # a list: the row goes inside
+        text = reader.SAMPLE.rstrip("]\n") + f",\n{BAD_ROWS[name]}\n]\n"
 
     def read(data: str | bytes, **more: Any) -> Any:
         beside = {
@@ -388,7 +394,9 @@ def test_readers(name: str, tmp_path: Path) -> None:
     assert min(j.release_s for j in done.instance.jobs) == 0.0
     assert impossible_jobs(done.instance) == ()
     notes = [n for n in done.details if n.action == "refused"]
-    assert len(notes) == 1 and notes[0].line in (3, 4) and notes[0].text and notes[0].reason in done.refused
+    assert (
+        len(notes) == 1 and notes[0].line in (3, 4, 5) and notes[0].text and notes[0].reason in done.refused
+    )
     assert read(text).instance == done.instance
     mapped = read(text, mapping="paper-cnn").instance
     assert len(mapped.jobs) == 2 and impossible_jobs(mapped) == ()

@@ -63,7 +63,7 @@ def test_another_process_gives_the_same_bytes() -> None:
 
 
 def test_bursts() -> None:
-    """About 80 % of the jobs lie within 5 mean times after one of four moments; without bursts all is even."""
+    """About 80 % of the jobs lie within 5 mean times after one of four moments."""
     made = generate("burst", jobs=2000, nodes=20, seed=1, params={"spread_s": 60.0})
     release = np.array([j.release_s for j in made.jobs])
     width = np.searchsorted(release, release + 300.0) - np.arange(2000)
