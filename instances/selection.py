@@ -389,9 +389,10 @@ def _sampled(accounts: _Accounts, left: list[int], options: ImportOptions) -> li
         return left
     draws = uniforms(options.seed, "sample", len(accounts.columns.line))
     chosen = set(sorted(left, key=lambda row: (draws[row], row))[: options.sample])
+    text = f"not among the {options.sample} rows drawn"
     for row in left:
         if row not in chosen:
-            accounts.refuse(row, "not-sampled", f"not among the {options.sample} rows drawn")
+            accounts.refuse(row, "not-sampled", text)
     return [row for row in left if row in chosen]
 
 
@@ -421,9 +422,10 @@ def _thinned(
     order = sorted(range(len(rows)), key=lambda i: (draws[rows[i]], rows[i]))
     total = np.cumsum([work_gpu_s[i] for i in order]) / math.fsum(work_gpu_s) * has
     keep = set(order[: 1 + int(np.argmin(np.abs(total - load)))])
+    text = f"left out to bring the load from {has:.4g} to {load:g}"
     for i, row in enumerate(rows):
         if i not in keep:
-            accounts.refuse(row, "thinned", f"left out to bring the load from {has:.4g} to {load:g}")
+            accounts.refuse(row, "thinned", text)
     return [row for i, row in enumerate(rows) if i in keep]
 
 
@@ -527,8 +529,9 @@ def build(reader_name: str, reader: Reader, columns: TraceColumns, options: Impo
     left = [row for row in order if accounts.alive[row]]
     left = _sampled(accounts, left, options)
     taken = left if options.jobs is None else left[: options.jobs]
+    text = f"comes after the first {options.jobs} usable rows"
     for row in left[len(taken) :]:
-        accounts.refuse(row, "beyond-job-limit", f"comes after the first {options.jobs} usable rows")
+        accounts.refuse(row, "beyond-job-limit", text)
     if options.too_large is TooLarge.REFUSE:
         _refuse_too_large(columns, taken, largest, cluster)
     mapped = (durations, workload, options, cluster, gpus, measured)
