@@ -29,6 +29,7 @@ from .commands import (
     gap,
     generate,
     importing,
+    library,
     methods,
     paper,
     predictors,
@@ -76,6 +77,7 @@ def build() -> typer.Typer:
     for name, group, short in (
         ("profiles", profiles, "The workloads that jobs run."),
         ("predictors", predictors, "How well slowdowns are foretold."),
+        ("library", library, "Benchmark instances with best known values."),
         ("paper", paper, "The paper's claims and tables, recomputed."),
         ("study", study, "Ready-made studies."),
         ("bench", bench, "How fast it is."),

@@ -32,7 +32,9 @@ LINES = (
 def command(
     instance: Annotated[
         Path | None,
-        typer.Argument(metavar="INSTANCE", help="Instance file; the built-in instance without it."),
+        typer.Argument(
+            metavar="INSTANCE", help="Instance file or library:NAME; the built-in instance without it."
+        ),
     ] = None,
     methods: Annotated[
         str | None,

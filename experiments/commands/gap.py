@@ -13,7 +13,7 @@ from . import options as o
 
 
 def command(
-    instances: Annotated[list[Path], typer.Argument(metavar="INSTANCE...", help="Instance files.")],
+    instances: Annotated[list[Path], typer.Argument(metavar="INSTANCE...", help="Files, or library:NAME.")],
     methods: Annotated[
         str, typer.Option("--methods", metavar="A,B", help="Names, or LABEL=name.")
     ] = "fifo,fifo_packed,gandiva,eaco",
@@ -69,7 +69,7 @@ def command(
         out.mkdir(parents=True, exist_ok=True)
         target = out / "gap.csv"
         refuse_existing(target, force=force)
-    named = [(path.name.split(".")[0] or path.name, o.read(path)) for path in instances]
+    named = [(o.label(path), o.read(path)) for path in instances]
     if schedule and len(named) != 1:
         raise EacoError(f"gap: --schedule belongs to one instance, got {len(named)}; give them one by one")
     own = [

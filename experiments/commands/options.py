@@ -26,7 +26,9 @@ AlphaOption = Annotated[
         help="Weight of energy against average time per epoch, 0 to 1; the instance's own without it.",
     ),
 ]
-InstanceArgument = Annotated[Path, typer.Argument(metavar="INSTANCE", help="Instance file (JSON).")]
+InstanceArgument = Annotated[
+    Path, typer.Argument(metavar="INSTANCE", help="Instance file (JSON), or library:NAME.")
+]
 ClusterOption = Annotated[
     Path | None, typer.Option("--cluster", metavar="FILE", help="Cluster file (JSON) instead of --nodes.")
 ]
@@ -50,6 +52,9 @@ RuleOption = Annotated[
         "--rule", metavar="resulting|existing", help="Admission rule (resulting): docs/model.md section 1."
     ),
 ]
+
+LIBRARY = "library:"
+"""What an instance argument begins with if it names an instance of the benchmark library."""
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "": 1.0}
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s|min|h|d|)\s*")
@@ -204,7 +209,23 @@ def history_of(text: str | None, problem: Instance) -> Any:
 
 
 def read(path: Path) -> Instance:
-    """Return the instance of a file."""
+    """Return the instance of a file, or of the benchmark library (``library:NAME``)."""
+    if str(path).startswith(LIBRARY):
+        from instances.library import library_instance
+
+        return library_instance(bare(path))
     from eaco_opt.io import read_instance
 
     return read_instance(path)
+
+
+def bare(name: str | Path) -> str:
+    """Return the name of a library instance, written with or without ``library:``."""
+    return str(name).removeprefix(LIBRARY)
+
+
+def label(path: Path) -> str:
+    """Return what tables call the instance or schedule of a file: its name without endings."""
+    if str(path).startswith(LIBRARY):
+        return bare(path)
+    return path.name.split(".")[0] or path.name
