@@ -14,7 +14,7 @@ from eaco_opt.cluster import Cluster
 from eaco_opt.errors import DomainError, UnknownNameError
 from eaco_opt.impossible import impossible_jobs
 from eaco_opt.instance import Instance
-from eaco_opt.io import instance_to_json
+from eaco_opt.io import instance_from_json, instance_to_json
 from eaco_opt.limits import Limits, Objective
 from instances import GENERATORS, builtin_instance, generate
 from instances.paper import MODELS, node_type
@@ -52,7 +52,9 @@ def test_conformance(family: str) -> None:
     assert releases == sorted(releases)
     assert releases[0] == 0.0
     assert all(t == round(t, 3) for j in instance.jobs for t in (j.release_s, j.deadline_s))
+    assert all(math.isfinite(j.deadline_s) for j in instance.jobs)
     assert impossible_jobs(instance) == ()
+    assert instance_from_json(instance_to_json(instance)) == instance
     assert (instance.limits, instance.objective) == (Limits(), Objective())
     said = dict(instance.metadata)
     assert json.loads(said["generator.call"])["seed"] == 3
@@ -91,6 +93,24 @@ def test_releases_fill_the_window_of_the_load(family: str) -> None:
     assert 0.995 < releases[-1] <= 1.0
     # Kolmogorov-Smirnov at the 0.1 % level: 1.95 / sqrt(n).
     assert np.abs(releases - (np.arange(3000) + 0.5) / 3000).max() < 1.95 / math.sqrt(3000)
+
+
+@pytest.mark.parametrize(
+    ("family", "params", "last"),
+    [
+        ("burst", {"spread_s": 0.0}, (0.97, 1.0)),
+        ("diurnal", {}, (0.97, 1.0)),
+        # The last of ten waves comes at 9/10 of the window.
+        ("symmetric", {"waves": 10}, (0.9 - 1e-6, 0.9 + 1e-6)),
+    ],
+)
+def test_uneven_releases_fill_the_same_window(
+    family: str, params: dict[str, float], last: tuple[float, float]
+) -> None:
+    """Other shapes of arrival lie in the same window [0, W], so that they too have the load asked for."""
+    instance = generate(family, jobs=3000, nodes=20, load=0.8, seed=2, params=params)
+    window = work_gpu_s(instance) / (160 * 0.8)
+    assert last[0] <= instance.jobs[-1].release_s / window <= last[1]
 
 
 def test_load_scales_releases_and_nothing_else() -> None:

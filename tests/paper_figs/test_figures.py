@@ -21,7 +21,7 @@ from paper_figs.energy_runtime import amount, change
 from paper_figs.gantt import MOST_BLOCKS, MOST_GPUS, Block, Run, blocks, stretches
 from paper_figs.saved import gpu_numbers, read_table
 from paper_figs.style import short
-from paper_figs.workload import demand, duration_bins
+from paper_figs.workload import demand, duration_bins, slack_bins
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,7 +76,13 @@ def write_tables(folder: Path, *, nodes: int = 2, jobs: int = 0) -> None:
         *(f"always,{0.5 + 0.05 * i},0.7" for i in range(11)),
         *(f"$x_1$ [b] a name that is far too long,{0.5 + 0.05 * i},{0.6 + 0.04 * i}" for i in range(11)),
     )
-    write(folder / "workload.csv", "job,gpus,release_h,exclusive_h", "a,8,0,4", "b,4,1,1", "c,2,1,")
+    write(
+        folder / "workload.csv",
+        "job,gpus,release_h,exclusive_h,deadline_h",
+        "a,8,0,4,6",
+        "b,4,1,1,3",
+        "c,2,1,,",
+    )
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -331,6 +337,36 @@ def test_duration_bins_hold_every_job() -> None:
         assert np.histogram(hours, bins)[0].sum() == len(hours)
         assert (np.diff(bins) > 0).all()
     assert duration_bins(np.array([np.nan])).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "slack", [[1.0, 1.3], [2.0, 2.0], [4.0, 4.0 + 1e-8], [-1.0, 0.0, 50.0], [0.1, 3.0, 900.0], [2.0, np.inf]]
+)
+def test_slack_bins_hold_every_job(slack: list[float]) -> None:
+    """Edges reach from the least to the largest slack, equal or below 0 or not, in even steps."""
+    values = np.array(slack)
+    known = values[np.isfinite(values)]
+    bins = slack_bins(values)
+    assert np.histogram(known, bins)[0].sum() == len(known)
+    steps = np.diff(np.log(bins) if slack[0] == 0.1 else bins)
+    assert steps.min() > 0.0 and np.allclose(steps, steps[0])
+    assert slack_bins(np.array([np.nan, np.inf])).tolist() == [0.0, 1.0]
+
+
+def test_workload_counts_by_hand(drawn: Path) -> None:
+    """Job a runs 4 h of the 6 h allowed, b 1 h of 2 h, c has no running time: counts by panel."""
+    rows = table(drawn / "figures" / "workload.csv")
+    total = {
+        panel: 0.0 for panel in ("releases_over_time", "jobs_by_gpus", "jobs_by_exclusive_h", "jobs_by_slack")
+    }
+    for row in rows:
+        if row["panel"] in total:
+            total[row["panel"]] += float(row["value"])
+    assert total == {
+        "releases_over_time": 3, "jobs_by_gpus": 3, "jobs_by_exclusive_h": 2, "jobs_by_slack": 2
+    }  # fmt: skip
+    slack = [row for row in rows if row["panel"] == "jobs_by_slack"]
+    assert (float(slack[0]["low"]), float(slack[-1]["high"])) == (1.5, 2.0)
 
 
 @pytest.mark.parametrize(
