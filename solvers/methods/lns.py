@@ -22,9 +22,10 @@ from eaco_opt.result import Result, Status, StopReason
 from eaco_opt.schedule import Placement, Plan, Schedule, ScheduleClass
 from eaco_opt.simulator import simulate
 
-from ..base import Request, SearchProgress, options_text, versions
+from ..base import METHODS, Request, SearchProgress, options_text, versions
 from ..lns import kernel
 from ..lns.driver import Searched, search
+from ..lns.parts import METHOD, improved, may_be_cut
 from ..lns.problem import Layout, SearchProblem, layout_of, plan_of, search_problem
 
 _LOG = logging.getLogger(__name__)
@@ -42,7 +43,8 @@ STARTS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 """Policies, in static form, whose best feasible plan the search begins with."""
 
-POLISH_ROUND_S = 0.5
+PARTS_SHARE = 0.5
+"""Share of the time that belongs to exact parts, on a grid."""
 
 
 class Lns:
@@ -51,7 +53,8 @@ class Lns:
     Anytime, from the best static policy or a schedule of yours; deadlines and limits are kept throughout.
     Options: ``iterations`` (limit on destroy-and-repair steps; with it, or ``deterministic``, the result
     depends on the seed alone), ``operators`` (comma-separated names, all without it), ``policies`` (whether
-    to begin with them).
+    to begin with them), ``exact_parts`` (whether, on a grid and with a time limit, the last half of the time
+    goes to parts of the plan, which ``branch-and-price`` plans anew; docs/search.md says what it is worth).
     """
 
     kind = "search"
@@ -77,7 +80,12 @@ class Lns:
 
     def option_defaults(self) -> dict[str, Any]:
         """Return its options with their defaults."""
-        return {"iterations": None, "operators": ",".join(kernel.OPERATORS), "policies": True}
+        return {
+            "iterations": None,
+            "operators": ",".join(kernel.OPERATORS),
+            "policies": True,
+            "exact_parts": False,
+        }
 
     def solve(self, instance: Instance, request: Request) -> Result:
         """Search until a limit is reached, and return the best schedule found."""
@@ -113,6 +121,8 @@ class Lns:
         start = self._start(instance, request.start, grid_s, bool(options["policies"]))
         ready = time.monotonic()
         _warm_up(problem)
+        if run.for_parts():
+            METHODS.get(METHOD)().prepare(instance)
         run.began += time.monotonic() - ready  # compiling is no part of the limit
         return run.search(problem, start, operators, threads, seed)
 
@@ -202,6 +212,7 @@ class _Run:
 
         interrupted = False
         searching = time.monotonic()
+        exact_s = self.for_parts()
         found: Searched | None = None
         box: list[Searched] = []
         try:
@@ -209,11 +220,11 @@ class _Run:
                 problem,
                 layout,
                 iterations=self.iterations,
-                until=lambda: self.left() <= 0.0,
-                time_left_s=None if self.limit is None else self.left,
+                until=lambda: self.left() <= exact_s,
+                time_left_s=None if self.limit is None else lambda: max(0.0, self.left() - exact_s),
                 share_done=None
                 if self.limit is None or self.iterations is not None
-                else self._share(searching),
+                else self._share(searching, exact_s),
                 seed=seed,
                 threads=threads,
                 operators=operators,
@@ -224,17 +235,28 @@ class _Run:
             if not box:
                 raise
             found, interrupted = box[-1], True
-        self.searched_s = time.monotonic() - searching
         plan = start if found is None or not found.placed else plan_of(instance, problem, found.layout, start)
         outcome = None if plan is None else evaluate(instance, plan, grid_s=self.grid_s)
         if first is not None and first.feasible and (outcome is None or outcome.objective > first.objective):
             plan, outcome = start, first
+        text = "" if found is None else f"{found.iterations} iterations, {found.insertions} insertions tried"
+        if exact_s > 0.0 and self.grid_s is not None and not interrupted and outcome is not None:
+            try:
+                if plan is not None and outcome.feasible:
+                    plan, calls, gains = improved(
+                        instance, plan, self.grid_s, left_s=self.left, seed=seed, threads=threads,
+                        tell=lambda value: self.tell(value, "exact parts"),
+                    )  # fmt: skip
+                    outcome = evaluate(instance, plan, grid_s=self.grid_s)
+                    text += f", {calls} parts solved exactly, {gains} made better"
+            except KeyboardInterrupt:
+                interrupted = True
+        self.searched_s = time.monotonic() - searching
         stop = StopReason.TIME_LIMIT
         if interrupted:
             stop = StopReason.INTERRUPTED
         elif found is not None and found.finished:
             stop = StopReason.WORK_LIMIT
-        text = "" if found is None else f"{found.iterations} iterations, {found.insertions} insertions tried"
         if plan is None or outcome is None or not outcome.feasible:
             return self._result(
                 None, Status.UNKNOWN, stop, f"no schedule that keeps all rules was found; {text}", False
@@ -242,8 +264,16 @@ class _Run:
         fixed = self.iterations is not None and stop is StopReason.WORK_LIMIT
         return self._result(plan, Status.FEASIBLE, stop, text, fixed, built)
 
-    def _share(self, since: float) -> Any:
-        whole = max(1e-3, (self.limit or 0.0) - (since - self.began))
+    def for_parts(self) -> float:
+        """Return the time at the end that belongs to the exact method [s]."""
+        if self.grid_s is None or self.limit is None or self.iterations is not None:
+            return 0.0
+        if not self.options["exact_parts"] or not may_be_cut(self.instance):
+            return 0.0
+        return PARTS_SHARE * self.limit
+
+    def _share(self, since: float, kept_s: float) -> Any:
+        whole = max(1e-3, (self.limit or 0.0) - (since - self.began) - kept_s)
         return lambda: (time.monotonic() - since) / whole
 
     def _result(

@@ -23,6 +23,7 @@ from solvers import solve
 from solvers.bruteforce import bruteforce
 from solvers.lns import kernel
 from solvers.lns.driver import search
+from solvers.lns.parts import improved, may_be_cut, part_of
 from solvers.lns.problem import Layout, layout_of, plan_of, search_problem
 from solvers.methods.lns import Lns
 from tests.experiments.tiny import BOX, instance, job, two_in_a_row
@@ -287,4 +288,79 @@ def test_its_options_are_declared() -> None:
         "iterations": None,
         "operators": "random,time,node,two-nodes,worst,pair,related,shift",
         "policies": True,
+        "exact_parts": False,
     }
+
+
+def test_parts_are_weighed_as_in_the_whole() -> None:
+    """Two plans of the jobs on some nodes differ in the part as they do in the whole, up to one factor."""
+    rng = np.random.default_rng(5)
+    problem = loose(generate("whole-node", jobs=9, nodes=3, epochs=(3, 30), seed=4))
+    for weight in (0.0, 0.3):
+        whole = dataclasses.replace(
+            problem, objective=dataclasses.replace(problem.objective, jtt_weight=weight)
+        )
+        start = solve(whole, "fifo_packed", grid_s=3600.0).schedule
+        assert start is not None
+        placed = {s.job: Placement(start_s=s.start_s, gpus=s.gpus) for s in start.segments}
+        jobs = [j for j, job in enumerate(whole.jobs) if placed[job.name].gpus[0][0] in (0, 2)]
+        assert 2 <= len(jobs) < 9
+        part = part_of(whole, jobs, (0, 2), 3600.0)
+        ratios = []
+        base = None
+        for _ in range(4):
+            moved = dict(placed)
+            for j in jobs:
+                name = whole.jobs[j].name
+                moved[name] = dataclasses.replace(
+                    placed[name], start_s=placed[name].start_s + 3600.0 * int(rng.integers(0, 9))
+                )
+            inside = {
+                whole.jobs[j].name: dataclasses.replace(
+                    moved[whole.jobs[j].name],
+                    gpus=tuple(({0: 0, 2: 1}[n], g) for n, g in moved[whole.jobs[j].name].gpus),
+                )
+                for j in jobs
+            }
+            values = (
+                evaluate(whole, Plan.of(whole, moved), grid_s=3600.0).objective,
+                evaluate(part, Plan.of(part, inside), grid_s=3600.0).objective,
+            )
+            if base is not None and abs(values[0] - base[0]) > 1e-6:
+                ratios.append((values[1] - base[1]) / (values[0] - base[0]))
+            base = values
+        assert len(ratios) >= 2
+        assert ratios == pytest.approx([ratios[0]] * len(ratios), rel=1e-6)
+
+
+def test_exact_parts_bring_a_bad_plan_to_the_optimum() -> None:
+    """From FIFO, without any search: one part holds all jobs, and what comes out is the proved optimum."""
+    problem = loose(generate("whole-node", jobs=6, nodes=3, epochs=(3, 10), seed=1))
+    truth = solve(problem, "auto", grid_s=3600.0)
+    assert truth.status is Status.OPTIMAL and truth.objective is not None
+    fifo = solve(problem, "fifo", grid_s=3600.0).schedule
+    assert fifo is not None
+    first = Plan.of(problem, {s.job: Placement(start_s=s.start_s, gpus=s.gpus) for s in fifo.segments})
+    told: list[float] = []
+    plan, calls, better = improved(
+        problem, first, 3600.0, left_s=lambda: 30.0, seed=0, threads=1, tell=told.append
+    )
+    found = evaluate(problem, plan, grid_s=3600.0)
+    assert found.feasible and found.objective == pytest.approx(truth.objective, rel=1e-6)
+    assert calls >= 1 and better == len(told) >= 1 and told[-1] == found.objective
+
+
+def test_exact_parts_keep_the_limit() -> None:
+    """As an option of the method: never worse than without, and the text says what was done."""
+    problem = loose(generate("whole-node", jobs=8, nodes=3, epochs=(3, 30), seed=2))
+    found = solve(problem, "lns", grid_s=3600.0, time_limit_s=4.0, options={"exact_parts": True})
+    assert "parts solved exactly" in found.message
+    assert found.schedule is not None and check(problem, found.schedule, grid_s=3600.0) == []
+    with_sleep = dataclasses.replace(
+        problem,
+        cluster=dataclasses.replace(
+            problem.cluster,
+            node_types=tuple(dataclasses.replace(t, sleep_w=5.0) for t in problem.cluster.node_types),
+        ),
+    )
+    assert not may_be_cut(with_sleep) and may_be_cut(problem)
