@@ -335,12 +335,13 @@ def test_parts_are_weighed_as_in_the_whole() -> None:
 
 def test_exact_parts_bring_a_bad_plan_to_the_optimum() -> None:
     """From FIFO, without any search: one part holds all jobs, and what comes out is the proved optimum."""
-    problem = loose(generate("whole-node", jobs=6, nodes=3, epochs=(3, 10), seed=1))
+    problem = loose(generate("whole-node", jobs=6, nodes=3, load=0.5, epochs=(3, 10), seed=1))
     truth = solve(problem, "auto", grid_s=3600.0)
     assert truth.status is Status.OPTIMAL and truth.objective is not None
     fifo = solve(problem, "fifo", grid_s=3600.0).schedule
     assert fifo is not None
     first = Plan.of(problem, {s.job: Placement(start_s=s.start_s, gpus=s.gpus) for s in fifo.segments})
+    assert evaluate(problem, first, grid_s=3600.0).feasible
     told: list[float] = []
     plan, calls, better = improved(
         problem, first, 3600.0, left_s=lambda: 30.0, seed=0, threads=1, tell=told.append
