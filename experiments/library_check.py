@@ -358,7 +358,9 @@ class _Row:
                     "objective",
                     f"{method} proves the optimum {optimum!r}, the table says {value.objective!r}",
                 )
-            if value.bound is not None and value.bound > optimum * (1.0 + OPTIMAL_GAP):
+            # A row that names proofs states the optimum; without one its bound may be less.
+            least = optimum * (1.0 - OPTIMAL_GAP) if value.proved_by else 0.0
+            if value.bound is None or not least <= value.bound <= optimum * (1.0 + OPTIMAL_GAP):
                 self.say("bound", f"{method} proves the optimum {optimum!r}, the table says {value.bound!r}")
         self.out.bounds_proved += done
         return done or None
