@@ -37,7 +37,7 @@ from solvers.verify import InternalError
 SAME = 1e-9
 """Relative difference of recomputed numbers that is rounding."""
 
-MAX_PLANS = 1e10
+MAX_PLANS = 1e9
 """Most plans, by the estimate, of a bound that brute force proves anew without ``deep``."""
 
 DEEP_LIMIT_S = 60.0

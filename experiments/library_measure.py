@@ -47,6 +47,9 @@ LAST_RESORT = ("branch-and-price", "bruteforce")
 LIMITS_S = {"tiny": 10.0, "small": 30.0, "medium": 20.0, "large": 60.0, "paper-scale": 120.0}
 """Time limits [s] of an entry if none is given."""
 
+POLICIES = ("eaco", "gandiva", "fifo_packed")
+"""Policies that are run besides the search: it does not move jobs on several nodes, and is static."""
+
 SHARE_OF_BOUND = 0.6
 """Share of an entry's time that the bound may take; the search has the rest."""
 
@@ -219,7 +222,7 @@ def _found(
         found.objective, found.schedule = starts[0]
         found.method = found.schedule.method
     if entry.grid_s is None:
-        _continuous(found, problem, limit_s, seed, threads)
+        _continuous(found, problem, limit_s, seed, threads, starts)
     else:
         _on_grid(found, entry, problem, limit_s, seed, threads)
     return found
@@ -234,16 +237,27 @@ def _take(found: Found, result: Result) -> None:
         found.objective, found.schedule, found.method = value, result.schedule, result.method
 
 
-def _continuous(found: Found, problem: Instance, limit_s: float, seed: int, threads: int) -> None:
+def _continuous(
+    found: Found,
+    problem: Instance,
+    limit_s: float,
+    seed: int,
+    threads: int,
+    starts: Sequence[tuple[float, Schedule]],
+) -> None:
     began = time.monotonic()
     lower = bound(problem, time_limit_s=limit_s * SHARE_OF_BOUND, energy=False)
     if lower.infeasible:
         raise EacoError(f"library instance {problem.name!r} has no schedule: {lower.message}")
     found.bound, found.bound_method = lower.value, lower.kind
     found.prices = None if lower.prices is None else [float(x) for x in lower.prices]
+    start = next((schedule for _, schedule in starts if _is_static(schedule)), None)
+    for policy in POLICIES:
+        _take(found, solve(problem, policy, seed=seed))
+        if found.schedule is not None and _is_static(found.schedule):
+            start = found.schedule
     left = max(limit_s - (time.monotonic() - began), limit_s * (1.0 - SHARE_OF_BOUND))
-    static = found.schedule if found.schedule is not None and _is_static(found.schedule) else None
-    _take(found, solve(problem, "lns", time_limit_s=left, seed=seed, threads=threads, start=static))
+    _take(found, solve(problem, "lns", time_limit_s=left, seed=seed, threads=threads, start=start))
 
 
 def _is_static(schedule: Schedule) -> bool:

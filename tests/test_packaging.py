@@ -27,7 +27,7 @@ def test_listed_packages_are_those_on_disk() -> None:
         ".".join(path.parent.relative_to(ROOT).parts)
         for top in TOPS
         for path in (ROOT / top).rglob("*")
-        if path.suffix in (".py", ".json", ".csv") and "__pycache__" not in path.parts
+        if path.suffix in (".py", ".json", ".csv", ".gz") and "__pycache__" not in path.parts
     }
     assert sorted(LISTED) == sorted(on_disk)
     assert len(LISTED) == len(set(LISTED))
@@ -43,8 +43,8 @@ def test_every_package_is_one_and_says_what_it_holds() -> None:
 
 
 @pytest.fixture(scope="module")
-def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Names of the files in a wheel built from a copy of the tree (a build leaves folders behind)."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from a copy of the tree (a build leaves folders behind)."""
     tmp = tmp_path_factory.mktemp("wheel")
     source = tmp / "source"
     for top in [*TOPS, "tests"]:
@@ -55,9 +55,15 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     pip = [sys.executable, "-m", "pip", "wheel", "--no-index", "--no-deps", "--no-build-isolation"]
     done = subprocess.run([*pip, "-w", str(tmp), str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = tmp.glob("*.whl")
-    assert wheel.name.startswith("eaco_opt-")
-    assert wheel.name.endswith("-py3-none-any.whl")
+    (made,) = tmp.glob("*.whl")
+    assert made.name.startswith("eaco_opt-")
+    assert made.name.endswith("-py3-none-any.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel_names(wheel: Path) -> list[str]:
+    """Names of the files in the wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return archive.namelist()
 
@@ -68,7 +74,7 @@ def test_wheel_holds_every_module_and_data_file(wheel_names: list[str]) -> None:
         path.relative_to(ROOT).as_posix()
         for top in TOPS
         for path in (ROOT / top).rglob("*")
-        if path.suffix in (".py", ".typed", ".json", ".csv") and "__pycache__" not in path.parts
+        if path.suffix in (".py", ".typed", ".json", ".csv", ".gz") and "__pycache__" not in path.parts
     }
     assert wanted <= set(wheel_names), sorted(wanted - set(wheel_names))
     assert {f"{top}/py.typed" for top in TOPS} <= set(wheel_names)
@@ -82,6 +88,22 @@ def test_wheel_holds_nothing_else(wheel_names: list[str]) -> None:
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in wheel_names)
     entry_points = [name for name in wheel_names if name.endswith("entry_points.txt")]
     assert len(entry_points) == 1
+
+
+def test_library_works_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    """The benchmark library is found and verified where only the wheel's files are, outside the tree."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import instances.library as library\n"
+        "assert library.__file__.startswith(sys.argv[1]), library.__file__\n"
+        "from experiments.cli import main\n"
+        "sys.exit(main(['library', 'verify', *list(library.Library().entries)[:2]]))"
+    )
+    words = [sys.executable, "-I", "-c", script, str(tmp_path / "installed")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all as stated" in done.stdout
 
 
 def test_one_version_everywhere() -> None:

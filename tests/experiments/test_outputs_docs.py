@@ -21,14 +21,16 @@ from experiments.predictors import COLUMNS as SCORE_COLUMNS
 from experiments.predictors import PREDICTIONS
 from experiments.scale_bench import COLUMNS as SCALE_COLUMNS
 from experiments.tables import ACTIVE_COLUMNS, JOB_COLUMNS, NODE_COLUMNS, ROW_COLUMNS, SEGMENT_COLUMNS
+from instances.library import COLUMNS as LIBRARY_COLUMNS
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "outputs.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "outputs.md").read_text(encoding="utf-8")
 
 
-def columns_after(words: str) -> list[str]:
+def columns_after(words: str, page: str = PAGE) -> list[str]:
     """Return the names in the first column of the first table after some words."""
-    assert PAGE.count(words) >= 1, f"docs/outputs.md has no {words!r}"
-    lines = PAGE[PAGE.index(words) :].splitlines()
+    assert page.count(words) >= 1, f"the page has no {words!r}"
+    lines = page[page.index(words) :].splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("|---"))
     names: list[str] = []
     for line in lines[start + 1 :]:
@@ -83,3 +85,9 @@ def test_keys_of_explain_are_listed() -> None:
     """The table of `explain` has the keys of its document, in their order."""
     found = [k for k in columns_after("## explain") if k in EXPLAIN_KEYS]
     assert list(dict.fromkeys(found)) == list(EXPLAIN_KEYS)
+
+
+def test_columns_of_the_library_are_listed() -> None:
+    """docs/library.md lists the columns of `best_known.csv`, in their order."""
+    page = (DOCS / "library.md").read_text(encoding="utf-8")
+    assert columns_after("`best_known.csv` has a row", page) == list(LIBRARY_COLUMNS)

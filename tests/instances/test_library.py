@@ -15,7 +15,7 @@ from instances.library import ALPHAS, GRADES, LINES, Library, Status, generated,
 
 ROOT = Path(instances.library.__file__).parent
 LIBRARY = Library()
-JOBS = {"tiny": (2, 4), "small": (6, 10), "medium": (12, 40), "large": (64, 1000), "paper-scale": (1, 1000)}
+JOBS = {"tiny": (2, 4), "small": (6, 10), "medium": (12, 40), "large": (64, 1000), "paper-scale": (100, 1000)}
 """Fewest and most jobs of each grade, as docs/library.md states them."""
 
 MAX_BYTES = 10 * 2**20
