@@ -654,7 +654,7 @@ def test_import_a_file_of_another_format(cli: Any, tmp_path: Path) -> None:
     done = cli("import", "philly-csv", trace)
     assert (done.code, "t.csv:1" in done.err) == (2, True)
     done = cli("import", "nope", trace)
-    assert (done.code, "gavel, lucid, muri, philly-csv" in done.err) == (2, True)
+    assert (done.code, "gavel, helios, lucid, muri, philly-csv, philly-json" in done.err) == (2, True)
 
 
 def test_describe(cli: Any, tmp_path: Path) -> None:

@@ -207,7 +207,10 @@ def test_jobs_on_several_nodes_stay_where_the_start_has_them() -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"options": {"speed": 3}}, "unknown option 'speed'; known are: iterations, operators, policies"),
+        (
+            {"options": {"speed": 3}},
+            "unknown option 'speed'; known are: exact_parts, iterations, operators, policies",
+        ),
         ({"options": {"operators": "random,magic"}}, "unknown operator 'magic'; known are: random, time"),
         ({"options": {"operators": ","}}, "operators names none"),
         ({"options": {"iterations": -1}}, "iterations must be"),
