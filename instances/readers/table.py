@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -212,9 +213,10 @@ class Book:
         values = (line, submit_s, gpus, duration_s, priority, deadline_slack, utilisation, memory_gib)
         for name, value in zip(NUMBERS, values, strict=True):
             self._numbers[name].append(value)
-        self._model.append(model)
-        self._vc.append(vc)
-        self._state.append(state)
+        # One text for all rows that say the same: a million rows have few names.
+        self._model.append(sys.intern(model))
+        self._vc.append(sys.intern(vc))
+        self._state.append(sys.intern(state))
 
     def columns(
         self,
