@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from eaco_opt import __version__
 from eaco_opt.checker import check_report
@@ -352,12 +353,12 @@ def improved(
     return library.put(row, problem, schedule=schedule, prices=prices)
 
 
-def summary(library: Library, entries: Iterable[Entry]) -> list[dict[str, object]]:
+def summary(library: Library, entries: Iterable[Entry]) -> list[dict[str, Any]]:
     """Return one row a grade: instances, sizes, and how many entries have each status."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         groups.setdefault(entry.grade, []).append(entry)
-    out: list[dict[str, object]] = []
+    out: list[dict[str, Any]] = []
     for grade in GRADES:
         group = groups.get(grade)
         if not group:

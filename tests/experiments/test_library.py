@@ -17,7 +17,7 @@ from eaco_opt.io import read_schedule, write_schedule
 from eaco_opt.schedule import Schedule
 from experiments.cli import main
 from experiments.library_check import submit, verify
-from experiments.library_measure import measure
+from experiments.library_measure import measure, summary
 from instances import builtin_instance
 from instances.library import COLUMNS, BestKnown, Library, status_of
 from instances.library.store import gap_of, with_alpha
@@ -426,6 +426,34 @@ def test_list_show_and_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["check", *files, "--grid", "1h", "--json"]) == 0
     objective = json.loads(capsys.readouterr().out)["objective"]
     assert objective == pytest.approx(SHIPPED.values[TINY, 0.75].objective, rel=1e-9)
+
+
+def test_the_table_of_grades_is_current() -> None:
+    """The table in docs/library.md is what `library list --summary` says of the shipped library."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "library.md").read_text(encoding="utf-8")
+    lines = page[page.index("| grade | instances |") :].split("\n\n", 1)[0].splitlines()[2:]
+    table = [[cell.strip().replace(",", "") for cell in line.strip("|").split("|")] for line in lines]
+
+    def percent(gap: float | None) -> str:
+        return f"{100.0 * gap:.3f} %" if gap and gap > 1e-5 else ""
+
+    expected = [
+        [
+            r["grade"],
+            str(r["instances"]),
+            " - ".join(map(str, r["jobs"])),
+            " - ".join(map(str, r["nodes"])),
+            str(r["entries"]),
+            str(r["optimal"]),
+            str(r["proved_twice"]),
+            str(r["gap"]),
+            percent(r["median_gap"]),
+            percent(r["largest_gap"]),
+        ]
+        for r in summary(SHIPPED, SHIPPED.entries.values())
+    ]
+    assert table == expected
+    assert page.startswith(f"# The benchmark library\n\n{len(SHIPPED.entries)} instances")
 
 
 def test_instance_arguments_take_library_names(capsys: pytest.CaptureFixture[str]) -> None:
